@@ -1,4 +1,4 @@
-//! The functions of the header: what C passes, as safe Rust values, and the macro that defines a function of them.
+//! The functions of the header: C's arguments as safe Rust values, and the macro that defines a function with them.
 //!
 //! ```text
 //!   C: pointers, numbers ──▶ Argument::from_c ──▶ body with safe references ──▶ call::run ──▶ a value, or a code
@@ -83,20 +83,20 @@ impl<T> HandlePointer<T> {
     /// Calls a function with the object of the handle.
     ///
     /// # Errors
-    /// Null, a handle that is in use, one that a panic left broken, and the function's own.
+    /// Fails if the handle is null, is in use or was broken by a panic, or if the function fails.
     #[inline]
     pub(crate) fn with<R>(&self, call: impl FnOnce(&mut T) -> Result<R, Error>) -> Result<R, Error> {
         // SAFETY: null or alive, and of this thread alone, by the contract of `from_c`.
         unsafe { Handle::with(self.0, call) }
     }
 
-    /// Takes the object of the handle back, and whether a panic left it broken; none for null.
+    /// Takes the object of the handle back, and whether a panic left it broken. Returns `None` for null.
     ///
     /// # Errors
-    /// A handle that is in use; it stays.
-    pub(crate) fn take(self) -> Result<Option<(T, bool)>, Error> {
+    /// Fails if the handle is in use. The object then stays.
+    pub(crate) fn take_object(self) -> Result<Option<(T, bool)>, Error> {
         // SAFETY: as in `with`. The handle is gone for C, too: the header forbids to use one that was closed.
-        unsafe { Handle::take(self.0) }
+        unsafe { Handle::take_object(self.0) }
     }
 }
 
@@ -119,10 +119,10 @@ impl<T> Input<T> {
 }
 
 impl Input<c_char> {
-    /// A path; `argument` is its name in messages.
+    /// Returns the text as a path. `argument` is its name in messages.
     ///
     /// # Errors
-    /// Null, or an empty text.
+    /// Fails if the text is null or empty.
     pub(crate) fn path(&self, argument: &'static str) -> Result<&Path, Error> {
         if self.0.is_null() {
             return Err(Error::Null(argument));
@@ -135,32 +135,32 @@ impl Input<c_char> {
         Ok(Path::new(OsStr::from_bytes(bytes)))
     }
 
-    /// A word; `argument` is its name in messages.
+    /// Returns the text as a word. `argument` is its name in messages.
     ///
     /// # Errors
-    /// Null, an empty text, or one that is not UTF-8.
+    /// Fails if the text is null, empty or not UTF-8.
     pub(crate) fn word(&self, argument: &'static str) -> Result<&str, Error> {
         let path = self.path(argument)?;
         path.to_str().ok_or_else(|| Error::Argument(format!("{argument} is not UTF-8")))
     }
 
-    /// A word that may be left out with null.
+    /// Returns the text as a word, or `None` if it is null.
     ///
     /// # Errors
-    /// As [`Input::word`], but for null.
+    /// Fails as [`Input::word`] does, except for null.
     pub(crate) fn optional_word(&self, argument: &'static str) -> Result<Option<&str>, Error> {
         if self.0.is_null() { Ok(None) } else { self.word(argument).map(Some) }
     }
 }
 
 impl Input<c_void> {
-    /// As many bytes.
+    /// Returns `length` bytes.
     ///
     /// # Errors
-    /// Null with a length, or a length that nothing in memory has.
+    /// Fails if the pointer is null and the length is not 0, or if the length exceeds the address space.
     ///
     /// # Safety
-    /// - `length` bytes are there; if that is 0 the pointer may be anything.
+    /// The caller must make sure that `length` bytes are readable. If `length` is 0, the pointer may be anything.
     #[inline]
     pub(crate) unsafe fn bytes(&self, length: usize) -> Result<&[u8], Error> {
         if length == 0 {
@@ -191,16 +191,16 @@ impl<T> Argument for Output<T> {
 }
 
 impl<T> Output<T> {
-    /// Checks that C wants the value; `argument` is its name in messages.
+    /// Checks that C passed a pointer for the value. `argument` is its name in messages.
     ///
     /// # Errors
-    /// Null.
+    /// Fails if the pointer is null.
     #[inline]
     pub(crate) fn require(&self, argument: &'static str) -> Result<(), Error> {
         if self.0.is_null() { Err(Error::Null(argument)) } else { Ok(()) }
     }
 
-    /// Writes the value, if C wants it.
+    /// Writes the value if C passed a pointer for it.
     #[inline]
     pub(crate) fn write(&self, value: T) {
         if !self.0.is_null() {

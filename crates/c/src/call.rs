@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::error::Error;
 
-/// Runs what a function of the header does; gives its value, or the code of its error.
-pub(crate) fn run<R: From<i32>>(what: impl FnOnce() -> Result<R, Error>) -> R {
-    // AssertUnwindSafe: what a panic may have left half done is behind a handle, and `Handle::with` leaves that
+/// Runs the body of a function of the header. Returns its value, or the code of its error.
+pub(crate) fn run<R: From<i32>>(body: impl FnOnce() -> Result<R, Error>) -> R {
+    // AssertUnwindSafe: any object that a panic left half changed is behind a handle, and `Handle::with` leaves that
     // handle broken.
-    let error = match catch_unwind(AssertUnwindSafe(what)) {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(error)) => error,
-        Err(panic) => Error::Panic(said(&*panic)),
+        Err(panic) => Error::Panic(panic_text(&*panic)),
     };
     R::from(error.store_and_code())
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "of another kind".to_owned())
 }
@@ -36,7 +36,7 @@ const BUSY: u8 = 1;
 const BROKEN: u8 = 2;
 
 impl<T> Handle<T> {
-    /// Gives `inner` to C.
+    /// Hands `inner` to C.
     pub(crate) fn give(inner: T) -> *mut Self {
         Box::into_raw(Box::new(Self { state: AtomicU8::new(READY), inner: UnsafeCell::new(inner) }))
     }
@@ -49,7 +49,7 @@ impl<T> Handle<T> {
     #[inline]
     pub(crate) unsafe fn with<R>(
         handle: *const Self,
-        what: impl FnOnce(&mut T) -> Result<R, Error>,
+        action: impl FnOnce(&mut T) -> Result<R, Error>,
     ) -> Result<R, Error> {
         // SAFETY: null or alive, as the caller vouches; only shared references to the handle itself are ever made.
         let this = unsafe { handle.as_ref() }.ok_or(Error::Null("the handle"))?;
@@ -57,16 +57,16 @@ impl<T> Handle<T> {
         let mut leaving = HandleStateGuard { state: &this.state, becomes: BROKEN };
         // SAFETY: `enter` found nobody in it, a callback of this thread included; other threads are excluded by
         // the caller.
-        let result = what(unsafe { &mut *this.inner.get() });
+        let result = action(unsafe { &mut *this.inner.get() });
         leaving.becomes = READY;
         result
     }
 
-    /// Takes the object of `handle` back, whole or broken; none for null.
+    /// Takes the object of `handle` back, whole or broken. Returns `None` for null.
     ///
     /// # Safety
-    /// As [`Handle::with`]; the handle is gone unless this is an error.
-    pub(crate) unsafe fn take(handle: *mut Self) -> Result<Option<(T, bool)>, Error> {
+    /// The caller must uphold the contract of [`Handle::with`]. The handle is gone unless this is an error.
+    pub(crate) unsafe fn take_object(handle: *mut Self) -> Result<Option<(T, bool)>, Error> {
         // SAFETY: as in `with`.
         let Some(this) = (unsafe { handle.as_ref() }) else { return Ok(None) };
         let broken = match this.enter() {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::error::code;
 
-    /// A panic that crosses into C is undefined, and so is any further use of the handle that it left.
+    /// Fails if a panic crosses into C, which is undefined, or if the handle can be used afterwards.
     #[test]
     fn a_panic_becomes_a_code_and_breaks_its_handle() {
         let handle = Handle::give(7);
@@ -131,23 +131,23 @@ mod tests {
         assert_eq!(call(true), code::PANIC);
         assert_eq!(call(false), code::PANIC);
         // SAFETY: as above; it is taken once.
-        assert!(matches!(unsafe { Handle::take(handle) }, Ok(Some((7, true)))));
+        assert!(matches!(unsafe { Handle::take_object(handle) }, Ok(Some((7, true)))));
     }
 
-    /// A callback that calls back into its own subscription would have two owners of one reader.
+    /// Fails if a callback can call into its own subscription, because one reader would have two owners.
     #[test]
     fn a_handle_in_use_is_refused() {
         let handle = Handle::give(7);
         // SAFETY: the handle is alive, and this is the only thread.
         let inner = run(|| unsafe {
             Handle::with(handle, |_| {
-                let again = run(|| Handle::with(handle, |n| Ok(*n)));
-                assert!(matches!(Handle::take(handle), Err(Error::Misuse(_))));
-                Ok(again)
+                let nested_result = run(|| Handle::with(handle, |n| Ok(*n)));
+                assert!(matches!(Handle::take_object(handle), Err(Error::Misuse(_))));
+                Ok(nested_result)
             })
         });
         assert_eq!(inner, code::MISUSE);
         // SAFETY: as above; it is taken once.
-        assert!(matches!(unsafe { Handle::take(handle) }, Ok(Some((7, false)))));
+        assert!(matches!(unsafe { Handle::take_object(handle) }, Ok(Some((7, false)))));
     }
 }

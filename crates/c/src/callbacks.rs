@@ -13,9 +13,9 @@ use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, MarketRec
 #[derive(Debug, Default)]
 pub(crate) struct CallbackTable {
     pub subscribed: Vec<SubscribedCallback>,
-    /// By instrument: places in `subscribed`; none while it is not known.
+    /// By instrument: indexes into `subscribed`, or `None` while they are unknown.
     routes: Vec<Option<Vec<u32>>>,
-    /// By product: those of all its instruments; none while it is not known.
+    /// By product: the routes of all its instruments, or `None` while they are unknown.
     of_products: Vec<Option<Vec<u32>>>,
     changes: Vec<LevelChange>,
     text: String,
@@ -32,8 +32,8 @@ impl CallbackTable {
     /// Calls those whose subscription covers the instrument.
     #[inline]
     fn call(&mut self, tables: &ReferenceTables, instrument: InstrumentId, market: &MarketRecord) {
-        let known = self.routes.get(instrument.index()).is_some_and(Option::is_some);
-        if !known {
+        let is_routed = self.routes.get(instrument.index()).is_some_and(Option::is_some);
+        if !is_routed {
             self.route(tables, instrument);
         }
         let Some(Some(route)) = self.routes.get(instrument.index()) else { return };
@@ -44,23 +44,23 @@ impl CallbackTable {
 
     #[cold]
     fn route(&mut self, tables: &ReferenceTables, instrument: InstrumentId) {
-        let at = instrument.index();
-        if self.routes.len() <= at {
-            self.routes.resize_with(at + 1, || None);
+        let index = instrument.index();
+        if self.routes.len() <= index {
+            self.routes.resize_with(index + 1, || None);
         }
         let covers =
             |(s, n): (&SubscribedCallback, u32)| s.subscription.covers(tables, instrument).then_some(n);
-        self.routes[at] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
-        let product = tables.instruments[at].product.index();
-        if let Some(of) = self.of_products.get_mut(product) {
-            *of = None;
+        self.routes[index] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
+        let product = tables.instruments[index].product.index();
+        if let Some(product_route) = self.of_products.get_mut(product) {
+            *product_route = None;
         }
     }
 
     /// Calls those whose subscription covers any instrument of the product.
     fn call_product(&mut self, tables: &ReferenceTables, product: ProductId, market: &MarketRecord) {
-        let known = self.of_products.get(product.index()).is_some_and(Option::is_some);
-        if !known {
+        let is_routed = self.of_products.get(product.index()).is_some_and(Option::is_some);
+        if !is_routed {
             self.route_product(tables, product);
         }
         let Some(Some(route)) = self.of_products.get(product.index()) else { return };
@@ -71,14 +71,14 @@ impl CallbackTable {
 
     #[cold]
     fn route_product(&mut self, tables: &ReferenceTables, product: ProductId) {
-        let at = product.index();
-        if self.of_products.len() <= at {
-            self.of_products.resize_with(at + 1, || None);
+        let index = product.index();
+        if self.of_products.len() <= index {
+            self.of_products.resize_with(index + 1, || None);
         }
         let all = || tables.instrument_ids().zip(&tables.instruments).filter(|(_, i)| i.product == product);
         let covers = |s: &SubscribedCallback| all().any(|(i, _)| s.subscription.covers(tables, i));
-        let of = self.subscribed.iter().zip(0..).filter_map(|(s, n)| covers(s).then_some(n));
-        self.of_products[at] = Some(of.collect());
+        let callback_indexes = self.subscribed.iter().zip(0..).filter_map(|(s, n)| covers(s).then_some(n));
+        self.of_products[index] = Some(callback_indexes.collect());
     }
 
     /// Forgets the routes, because the subscriptions have changed.
@@ -109,47 +109,53 @@ impl Listener for CallbackTable {
         // SAFETY: it is pointed to until the calls below are over, and the header forbids to use it longer.
         let book = unsafe { Book::new(update.book) };
         let market = MarketRecord::book(update, &changes, &book);
-        self.call(update.at.tables, update.instrument, &market);
+        self.call(update.context.tables, update.instrument, &market);
         self.changes = changes;
     }
 
-    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
-        self.call(at.tables, trade.instrument, &MarketRecord::trade(at, trade));
+    fn on_trade(&mut self, context: &EventContext<'_>, trade: &Trade) {
+        self.call(context.tables, trade.instrument, &MarketRecord::trade(context, trade));
     }
 
-    fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
-        let market = MarketRecord::state(at, state);
+    fn on_state(&mut self, context: &EventContext<'_>, state: &TradingState<'_>) {
+        let market = MarketRecord::state(context, state);
         match state.instrument {
-            Some(instrument) => self.call(at.tables, instrument, &market),
-            None => self.call_product(at.tables, state.product, &market),
+            Some(instrument) => self.call(context.tables, instrument, &market),
+            None => self.call_product(context.tables, state.product, &market),
         }
     }
 
-    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        self.call(at.tables, instrument, &MarketRecord::new(MARKET_STALE, at, Some(instrument)));
+    fn on_stale(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        self.call(context.tables, instrument, &MarketRecord::new(MARKET_STALE, context, Some(instrument)));
     }
 
-    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        self.call(at.tables, instrument, &MarketRecord::new(MARKET_RECOVERED, at, Some(instrument)));
+    fn on_recovered(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        self.call(
+            context.tables,
+            instrument,
+            &MarketRecord::new(MARKET_RECOVERED, context, Some(instrument)),
+        );
     }
 
-    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        self.route(at.tables, instrument);
-        self.call(at.tables, instrument, &MarketRecord::instrument(at, instrument));
+    fn on_instrument(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        self.route(context.tables, instrument);
+        self.call(context.tables, instrument, &MarketRecord::instrument(context, instrument));
     }
 
-    fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
+    fn on_gap(&mut self, context: &EventContext<'_>, gap: SequenceGap) {
         let market = match gap {
-            SequenceGap::Messages { product, from, to } => MarketRecord::gap(at, Some(product), from, to),
-            SequenceGap::Packets { from, to } => MarketRecord::gap(at, None, from, to),
-            SequenceGap::NoRoom { product } => MarketRecord::gap(at, Some(product), 0, 0),
+            SequenceGap::Messages { product, from, to } => {
+                MarketRecord::gap(context, Some(product), from, to)
+            }
+            SequenceGap::Packets { from, to } => MarketRecord::gap(context, None, from, to),
+            SequenceGap::NoRoom { product } => MarketRecord::gap(context, Some(product), 0, 0),
         };
         self.call_all(&market);
     }
 
-    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
+    fn on_refused(&mut self, context: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         let mut text = std::mem::take(&mut self.text);
-        self.call_all(&MarketRecord::refused(at, refusal, &mut text));
+        self.call_all(&MarketRecord::refused(context, refusal, &mut text));
         self.text = text;
     }
 }

@@ -8,10 +8,10 @@ use unitape_tape::Cursor;
 use crate::argument::{Input, Output, exported};
 use crate::error::{Error, code};
 
-/// The cursor of that name, if there is one: looking does not make it.
+/// Finds the cursor of that name without making it.
 fn find(dir: &Input<c_char>, name: &Input<c_char>) -> Result<Option<Cursor>, Error> {
     let (dir, name) = (dir.path("dir")?, name.word("name")?);
-    let exists = Cursor::names(dir)?.iter().any(|other| other == name);
+    let exists = Cursor::names(dir)?.iter().any(|cursor_name| cursor_name == name);
     Ok(exists.then(|| Cursor::open(dir, name)).transpose()?)
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Error {
     /// A call that the state does not allow.
     #[error("misuse: {0}")]
     Misuse(&'static str),
-    /// A mistake of ours, caught.
+    /// A caught mistake of unitape.
     #[error("panic: {0}; this handle can only be closed")]
     Panic(String),
     /// The tape's own.
@@ -29,7 +29,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Keeps the message for `unitape_last_error` and gives the code.
+    /// Keeps the message for `unitape_last_error` and returns the code.
     pub fn store_and_code(&self) -> i32 {
         // Text of the outside (a path) may hold a zero, at which a C string would end.
         let text = self.to_string().replace('\0', "?");
@@ -94,7 +94,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The thread's last message; empty before the first.
+/// Returns the thread's last message, which is empty before the first error.
 pub(crate) fn last() -> *const c_char {
     // While a thread ends its message is gone already.
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
@@ -128,7 +128,7 @@ pub mod code {
         ARGUMENT = -2,
         /// A call that the state does not allow.
         MISUSE = -3,
-        /// A mistake of ours.
+        /// A mistake of unitape.
         PANIC = -4,
         /// An error that this version of the header has no code for.
         OTHER = -5,
@@ -136,7 +136,7 @@ pub mod code {
         IO = -10,
         /// No room on the disk or in shared memory.
         DISK_FULL = -11,
-        /// A file is not what it must be.
+        /// A file is damaged.
         DAMAGE = -12,
         /// No tape is there.
         NOT_A_TAPE = -13,
@@ -164,17 +164,17 @@ pub mod code {
         NOT_DURABLE = -24,
         /// A flush has failed.
         DURABILITY_FAILED = -25,
-        /// Nobody runs who could make it durable.
+        /// No recorder runs that could make it durable.
         NO_RECORDER = -26,
         /// The tape does not reach that position yet.
         BEYOND_END = -27,
-        /// Retention could not remove what its limits say.
+        /// Retention could not remove the segments beyond its limits.
         NOT_REMOVED = -28,
         /// The clock is earlier than the times on the tape.
         CLOCK = -29,
         /// A reader that the writer waits for has not come far enough.
         GATED = -31,
-        /// Dropped, because a gate says so.
+        /// Dropped by the policy of a gate.
         DROPPED = -32,
         /// No gate of that name.
         NO_GATE = -33,
@@ -190,7 +190,7 @@ pub mod code {
         HOT = -40,
     }
 
-    /// The name of a code, or `?`.
+    /// Returns the name of a code, or `?`.
     pub(crate) fn name(value: i32) -> &'static CStr {
         ALL.iter().find(|(_, code)| *code == value).map_or(c"?", |(name, _)| name)
     }

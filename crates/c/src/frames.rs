@@ -1,7 +1,7 @@
 //! Frames that C may append: events without a source, names, messages, and kinds that unitape does not know.
 //!
-//! The account of a tape (sources, marks of progress, quarantine) is what unitape believes when it continues with the
-//! tape; `docs/formats-events.md` says who writes which kind.
+//! unitape relies on the account of a tape (sources, progress marks, quarantine) when it continues the tape.
+//! `docs/formats-events.md` lists the writer of each kind.
 
 use unitape_model::schema::at;
 use unitape_model::{EventKind, frames};
@@ -12,7 +12,7 @@ pub(crate) fn check(unit: &[u8]) -> Result<(), Error> {
     for (offset, header, frame) in frames(unit) {
         let kind = header.kind();
         let is_definition = kind == EventKind::Define as u8;
-        let what = if (kind < FIRST_EVENT && !is_definition) || kind == EventKind::Quarantine as u8 {
+        let reason = if (kind < FIRST_EVENT && !is_definition) || kind == EventKind::Quarantine as u8 {
             "frames of this kind are the tape's account, which unitape writes itself"
         } else if header.is_meta() != is_definition {
             "the flag 4 (bookkeeping) belongs to definitions, and to nothing else"
@@ -21,7 +21,7 @@ pub(crate) fn check(unit: &[u8]) -> Result<(), Error> {
         } else {
             continue;
         };
-        return Err(Error::BadUnit { offset: offset as u64, what });
+        return Err(Error::BadUnit { offset: offset as u64, reason });
     }
     Ok(())
 }

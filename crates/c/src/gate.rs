@@ -69,16 +69,16 @@ impl From<unitape_tape::GateStatus> for GateStanding {
 const GATE_WAIT: u32 = 0;
 const GATE_DROP: u32 = 1;
 
-/// No publication has more gates than this: a number beyond it is one that was never set.
+/// No publication has more gates than this. A greater number was never set.
 const GATES_MAX: u64 = 1024;
 
-/// How long a publication waits for a reader unless the caller says otherwise.
+/// How long a publication waits for a reader by default.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The gates that the options declare.
+/// Reads the gates that the options declare.
 ///
 /// # Safety
-/// `gates` is null or points to `count` of them, and their pointers are null or end with a zero.
+/// The caller must pass null or a pointer to `count` gates. Each pointer in a gate must be null or end with a zero.
 pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_tape::Gate>, Error> {
     if count == 0 {
         return Ok(Vec::new());
@@ -91,7 +91,7 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
     }
     // SAFETY: not null, checked above; by unitape.h, `gates` has `count` gates.
     let gates = unsafe { slice::from_raw_parts(gates, count as usize) };
-    let known = |gate: &Gate| {
+    let read_gate = |gate: &Gate| {
         let policy = match (gate.policy, gate.timeout_ns) {
             (GATE_WAIT, 0) => GatePolicy::Wait { timeout: TIMEOUT },
             (GATE_WAIT, ns) => GatePolicy::Wait { timeout: Duration::from_nanos(ns) },
@@ -99,7 +99,7 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
             (GATE_DROP, _) => {
                 return Err(Error::Argument("a gate that drops has no timeout_ns".to_owned()));
             }
-            (other, _) => return Err(Error::Argument(format!("a policy {other} is unknown"))),
+            (code, _) => return Err(Error::Argument(format!("a policy {code} is unknown"))),
         };
         if gate.required > 1 || gate.reserved != 0 {
             return Err(Error::Argument("required is 0 or 1, and reserved is 0".to_owned()));
@@ -109,7 +109,7 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
         let (ahead_bytes, required) = (gate.ahead_bytes, gate.required == 1);
         Ok(unitape_tape::Gate { reader, ahead_bytes, policy, required })
     };
-    gates.iter().map(known).collect()
+    gates.iter().map(read_gate).collect()
 }
 
 /// A reader's hold on its gate, behind a handle.
@@ -138,7 +138,7 @@ exported! {
     }
 
     fn unitape_gate_detach(hold: HandlePointer<OpenGateHold>) -> i32 {
-        drop(hold.take()?);
+        drop(hold.take_object()?);
         Ok(code::OK)
     }
 

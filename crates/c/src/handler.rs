@@ -93,16 +93,16 @@ const SUBSCRIBE_PRODUCT: u32 = 1;
 const SUBSCRIBE_GROUP: u32 = 2;
 const SUBSCRIBE_INSTRUMENT: u32 = 3;
 
-/// The subscription that C asks for.
-fn subscription_of(what: u32, name: &Input<c_char>) -> Result<Subscription, Error> {
-    if what == SUBSCRIBE_ALL {
+/// Converts C's arguments to a subscription.
+fn subscription_of(kind: u32, name: &Input<c_char>) -> Result<Subscription, Error> {
+    if kind == SUBSCRIBE_ALL {
         return match name.pointer().is_null() {
             true => Ok(Subscription::All),
             false => Err(Error::Argument("everything has no name: it must be null".to_owned())),
         };
     }
     let name = name.word("name")?.to_owned();
-    match what {
+    match kind {
         SUBSCRIBE_PRODUCT => Ok(Subscription::Product(name)),
         SUBSCRIBE_GROUP => Ok(Subscription::Group(name)),
         SUBSCRIBE_INSTRUMENT => Ok(Subscription::Instrument(name)),
@@ -113,7 +113,8 @@ fn subscription_of(what: u32, name: &Input<c_char>) -> Result<Subscription, Erro
 /// Copies the best levels of a side; how many it has.
 ///
 /// # Safety
-/// `levels` points to room for `capacity` levels; if that is 0 it may be anything.
+/// The caller must pass in `levels` a pointer to room for `capacity` levels. If `capacity` is 0, the pointer may be
+/// anything.
 unsafe fn copy(
     book: unitape_marketdata::BookView<'_>,
     side: u32,
@@ -141,7 +142,7 @@ exported! {
     }
 
     fn unitape_handler_close(handle: HandlePointer<OpenHandler>) -> i32 {
-        drop(handle.take()?);
+        drop(handle.take_object()?);
         Ok(0)
     }
 
@@ -204,7 +205,7 @@ exported! {
             Error::Argument(format!("`{address}` is no address and port, as 224.0.50.1:59001"))
         })?;
         handle.with(|handle| {
-            let packet = Packet { to, ts_recv: UnixNanos(ts_recv), place: 0, payload };
+            let packet = Packet { to, ts_recv: UnixNanos(ts_recv), position: 0, payload };
             handle.handler.packet(packet, &mut handle.callbacks);
             Ok(0)
         })
@@ -301,17 +302,17 @@ exported! {
         stats.require("the place for the figures")?;
         handle.with(|handle| {
             let channels = handle.handler.core().stats().channels;
-            let Some(of) = channels.get(channel as usize) else { return Ok(0) };
+            let Some(channel_stats) = channels.get(channel as usize) else { return Ok(0) };
             let name = &handle.handler.tables().channels[channel as usize].name;
             stats.write(ChannelStats {
                 name: name.as_ptr().cast(),
                 name_length: name.len(),
-                gaps: of.gaps,
-                lost: of.lost,
-                late: of.late,
-                recovered: of.recovered,
-                restarts: of.restarts,
-                lines: [LineStats::from(&of.lines[0]), LineStats::from(&of.lines[1])],
+                gaps: channel_stats.gaps,
+                lost: channel_stats.lost,
+                late: channel_stats.late,
+                recovered: channel_stats.recovered,
+                restarts: channel_stats.restarts,
+                lines: [LineStats::from(&channel_stats.lines[0]), LineStats::from(&channel_stats.lines[1])],
             });
             Ok(1)
         })

@@ -12,13 +12,13 @@
 //! The header is the contract and documents each function; it is written by hand, and `tests/header.rs` compiles it
 //! against this crate. From Rust, use `unitape-tape` itself.
 //!
-//! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is not
-//! used again. Invariant: the pointers of C become safe values in one place (`argument::exported`), by what the
-//! header says of each. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
+//! Invariant: no panic leaves a function of this crate (`call::run`), and an object that a panic left half changed is
+//! not used again. Invariant: the pointers of C become safe values in one place (`argument::exported`), by the contract
+//! in the header. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
 //! ([`call::Handle`]).
 //!
 //! It does not make a handle safe to share between threads at once. It does not check that a pointer that is not null
-//! is a live handle. The header says so.
+//! is a live handle. The header states both rules.
 
 mod argument;
 mod call;
@@ -48,31 +48,31 @@ use std::ffi::c_char;
 /// Version of the functions and structs of the header; a program made for another does not fit.
 pub const ABI: u32 = 1;
 
-/// `unitape_abi` of the header.
+/// Implements `unitape_abi` of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_abi() -> u32 {
     ABI
 }
 
-/// `unitape_version` of the header.
+/// Implements `unitape_version` of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// `unitape_last_error` of the header.
+/// Implements `unitape_last_error` of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_last_error() -> *const c_char {
     error::last()
 }
 
-/// `unitape_code_name` of the header.
+/// Implements `unitape_code_name` of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_code_name(value: i32) -> *const c_char {
     code::name(value).as_ptr()
 }
 
-/// `unitape_frame_header` of the header.
+/// Implements `unitape_frame_header` of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_frame_header(kind: u8, flags: u8, lines: u16) -> u64 {
     // The eight bytes in the order of memory; on a big-endian machine that is another number.

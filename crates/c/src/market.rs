@@ -116,7 +116,7 @@ impl From<&ChangedLevel> for LevelChange {
     }
 }
 
-/// The side of this number.
+/// Returns the side with this number.
 pub(crate) fn side_of(side: u32) -> Option<Side> {
     match side {
         SIDE_BUY => Some(Side::Buy),
@@ -126,10 +126,10 @@ pub(crate) fn side_of(side: u32) -> Option<Side> {
 }
 
 impl Book {
-    /// The book that a callback receives.
+    /// Makes the book that a callback receives.
     ///
     /// # Safety
-    /// The pointer that is made of it is not used when the callback is over.
+    /// The caller must not use the pointer to the book after the callback.
     pub(crate) unsafe fn new(view: BookView<'_>) -> Self {
         // SAFETY: the lifetime alone is another; the caller vouches that it is not used longer.
         Self(unsafe { std::mem::transmute::<BookView<'_>, BookView<'static>>(view) })
@@ -137,10 +137,10 @@ impl Book {
 }
 
 impl Input<Book> {
-    /// The book of the callback that is running.
+    /// Returns the book of the running callback.
     ///
     /// # Errors
-    /// Null.
+    /// Fails if the pointer is null.
     pub(crate) fn view(&self) -> Result<BookView<'_>, Error> {
         // SAFETY: null or of the callback that is running, by the contract of `from_c` and unitape_handler.h; the book
         // outlives this call from inside the callback.
@@ -150,20 +150,20 @@ impl Input<Book> {
 }
 
 impl MarketRecord {
-    /// An event of this message, with nothing in it.
+    /// Makes an empty event of this message.
     #[inline]
-    pub(crate) fn new(what: u32, at: &EventContext<'_>, instrument: Option<InstrumentId>) -> Self {
-        let listed = instrument.and_then(|instrument| at.tables.instruments.get(instrument.index()));
+    pub(crate) fn new(kind: u32, context: &EventContext<'_>, instrument: Option<InstrumentId>) -> Self {
+        let listed = instrument.and_then(|instrument| context.tables.instruments.get(instrument.index()));
         Self {
-            what,
-            flags: if at.snapshot { MARKET_SNAPSHOT } else { 0 },
+            what: kind,
+            flags: if context.snapshot { MARKET_SNAPSHOT } else { 0 },
             instrument: instrument.map_or(NO_NUMBER, |instrument| instrument.0),
             product: listed.map_or(NO_NUMBER, |listed| listed.product.0),
-            channel: at.channel.0.into(),
+            channel: context.channel.0.into(),
             phase: NO_NUMBER,
-            sequence: at.sequence.unwrap_or(NO_SEQUENCE),
-            ts_event: at.ts_event.0,
-            ts_recv: at.ts_recv.0,
+            sequence: context.sequence.unwrap_or(NO_SEQUENCE),
+            ts_event: context.ts_event.0,
+            ts_recv: context.ts_recv.0,
             px: i64::MAX,
             qty: 0,
             qty_exponent: 0,
@@ -182,7 +182,7 @@ impl MarketRecord {
 
     #[inline]
     pub(crate) fn book(update: &BookUpdate<'_>, changes: &[LevelChange], book: &Book) -> Self {
-        let mut this = Self::new(MARKET_BOOK, update.at, Some(update.instrument));
+        let mut this = Self::new(MARKET_BOOK, update.context, Some(update.instrument));
         this.flags |= if update.cleared { MARKET_CLEARED } else { 0 };
         this.flags |= if update.book.is_stale() { MARKET_IS_STALE } else { 0 };
         (this.changes, this.change_count) = (changes.as_ptr(), changes.len());
@@ -190,19 +190,19 @@ impl MarketRecord {
         this
     }
 
-    pub(crate) fn trade(at: &EventContext<'_>, trade: &Trade) -> Self {
+    pub(crate) fn trade(context: &EventContext<'_>, trade: &Trade) -> Self {
         Self {
             px: trade.px.0,
             qty: trade.qty.mantissa(),
             qty_exponent: trade.qty.exponent().into(),
             side: trade.aggressor.map_or(NO_NUMBER, |side| side as u32),
             id: trade.id.unwrap_or(NO_SEQUENCE),
-            ..Self::new(MARKET_TRADE, at, Some(trade.instrument))
+            ..Self::new(MARKET_TRADE, context, Some(trade.instrument))
         }
     }
 
-    pub(crate) fn state(at: &EventContext<'_>, state: &TradingState<'_>) -> Self {
-        let mut this = Self::new(MARKET_STATE, at, state.instrument);
+    pub(crate) fn state(context: &EventContext<'_>, state: &TradingState<'_>) -> Self {
+        let mut this = Self::new(MARKET_STATE, context, state.instrument);
         this.product = state.product.0;
         this.phase = state.phase.map_or(NO_NUMBER, |phase| phase as u32);
         match state.code {
@@ -212,24 +212,24 @@ impl MarketRecord {
         this
     }
 
-    pub(crate) fn instrument(at: &EventContext<'_>, instrument: InstrumentId) -> Self {
-        let mut this = Self::new(MARKET_INSTRUMENT, at, Some(instrument));
-        this.set_text(at.tables.instruments[instrument.index()].id.as_bytes());
+    pub(crate) fn instrument(context: &EventContext<'_>, instrument: InstrumentId) -> Self {
+        let mut this = Self::new(MARKET_INSTRUMENT, context, Some(instrument));
+        this.set_text(context.tables.instruments[instrument.index()].id.as_bytes());
         this
     }
 
-    pub(crate) fn gap(at: &EventContext<'_>, product: Option<ProductId>, from: u64, to: u64) -> Self {
+    pub(crate) fn gap(context: &EventContext<'_>, product: Option<ProductId>, from: u64, to: u64) -> Self {
         let product = product.map_or(NO_NUMBER, |product| product.0);
-        Self { product, from, to, ..Self::new(MARKET_GAP, at, None) }
+        Self { product, from, to, ..Self::new(MARKET_GAP, context, None) }
     }
 
-    /// A refusal; `text` is where its words are put together.
-    pub(crate) fn refused(at: &EventContext<'_>, refusal: &RefusedInput<'_>, text: &mut String) -> Self {
+    /// Makes the event of a refusal and puts its words together in `text`.
+    pub(crate) fn refused(context: &EventContext<'_>, refusal: &RefusedInput<'_>, text: &mut String) -> Self {
         text.clear();
         text.push_str(refusal.code);
         text.push_str(": ");
         text.push_str(refusal.detail);
-        let mut this = Self::new(MARKET_REFUSED, at, None);
+        let mut this = Self::new(MARKET_REFUSED, context, None);
         this.set_text(text.as_bytes());
         this
     }

@@ -10,8 +10,8 @@ use crate::argument::{Argument, Input, exported};
 use crate::error::{Error, code};
 use crate::gate::{self, Gate};
 
-/// `unitape_options` of the header. Zero in each field means the default, so that a caller of an older header, whose
-/// struct is shorter, and one of a newer, whose struct is longer, are understood.
+/// `unitape_options` of the header. Zero in a field means the default. So the library understands callers of an older
+/// header with a shorter struct, and of a newer header with a longer struct.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 #[allow(missing_docs)] // documented in the header
@@ -88,7 +88,7 @@ impl Input<Options> {
     /// Reads the options; null: all defaults.
     ///
     /// # Errors
-    /// Options that this library does not know, or that exclude each other.
+    /// Fails if this library does not know an option, or if options exclude each other.
     pub(crate) fn writer_options(&self) -> Result<unitape_tape::WriterOptions, Error> {
         // SAFETY: null or as many bytes as the first field says, with such pointers, by the contract of `from_c` and
         // unitape.h.
@@ -99,102 +99,105 @@ impl Input<Options> {
 /// Reads the options; null: all defaults.
 ///
 /// # Safety
-/// `options` is null or points to as many bytes as its first field says, and its pointers are null or end with a
-/// zero.
+/// The caller must pass null or a pointer to as many bytes as the first field says. Each pointer in the options must be
+/// null or end with a zero.
 unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, Error> {
     // SAFETY: by the contract of `read`, `options` is null or has as many bytes as its first field says.
-    let given = unsafe { whole(options) }?;
+    let c_options = unsafe { read_zero_extended(options) }?;
     let mut options = unitape_tape::WriterOptions::default();
-    if given.segment_bytes > 0 {
-        options.segment_bytes = given.segment_bytes;
+    if c_options.segment_bytes > 0 {
+        options.segment_bytes = c_options.segment_bytes;
     }
-    options.backing = match given.backing {
-        BACKING_FILE if given.hot_dir.is_null() && given.window_segments == 0 => Backing::File,
+    options.backing = match c_options.backing {
+        BACKING_FILE if c_options.hot_dir.is_null() && c_options.window_segments == 0 => Backing::File,
         BACKING_FILE => {
-            let what = "hot_dir and window_segments are for a hot backing";
-            return Err(Error::Argument(what.to_owned()));
+            let message = "hot_dir and window_segments are for a hot backing";
+            return Err(Error::Argument(message.to_owned()));
         }
         BACKING_HOT => {
-            let dir = match given.hot_dir.is_null() {
+            let dir = match c_options.hot_dir.is_null() {
                 true => None,
                 // SAFETY: by unitape.h, `given.hot_dir` is null or a C string.
-                false => Some(unsafe { Input::from_c(given.hot_dir) }.path("hot_dir")?.to_owned()),
+                false => Some(unsafe { Input::from_c(c_options.hot_dir) }.path("hot_dir")?.to_owned()),
             };
             let window_segments =
-                if given.window_segments == 0 { WINDOW_SEGMENTS } else { given.window_segments };
+                if c_options.window_segments == 0 { WINDOW_SEGMENTS } else { c_options.window_segments };
             Backing::Hot { dir, window_segments }
         }
         other => return Err(Error::Argument(format!("a backing {other} is unknown"))),
     };
-    options.recorder = match given.recorder {
+    options.recorder = match c_options.recorder {
         RECORDER_THREAD => RecorderLocation::Thread,
         RECORDER_EXTERNAL => RecorderLocation::External,
         other => return Err(Error::Argument(format!("a recorder {other} is unknown"))),
     };
-    if given.sync_bytes > 0 || given.sync_interval_ns > 0 {
+    if c_options.sync_bytes > 0 || c_options.sync_interval_ns > 0 {
         let or_never = |value: u64| if value == 0 { u64::MAX } else { value };
         options.sync = SyncPolicy::Every {
-            bytes: or_never(given.sync_bytes),
-            interval: Duration::from_nanos(or_never(given.sync_interval_ns)),
+            bytes: or_never(c_options.sync_bytes),
+            interval: Duration::from_nanos(or_never(c_options.sync_interval_ns)),
         };
     }
     let set = |value: u64| Some(value).filter(|&value| value > 0);
     let days =
         |value| u32::try_from(value).map_err(|_| Error::Argument(format!("{value} days are too many")));
-    options.retention.bytes = set(given.retain_bytes);
-    options.retention.age = set(given.retain_age_ns).map(Duration::from_nanos);
-    options.retention.days = set(given.retain_days).map(days).transpose()?;
-    options.retention.hold_for_cursors = set(given.retain_cursor_bytes);
-    if let Some(notice) = set(given.retain_notice_ns) {
+    options.retention.bytes = set(c_options.retain_bytes);
+    options.retention.age = set(c_options.retain_age_ns).map(Duration::from_nanos);
+    options.retention.days = set(c_options.retain_days).map(days).transpose()?;
+    options.retention.hold_for_cursors = set(c_options.retain_cursor_bytes);
+    if let Some(notice) = set(c_options.retain_notice_ns) {
         options.retention.notice = Duration::from_nanos(notice);
     }
-    if given.flags & !(TRUNCATE_DAMAGE | NO_PREFAULT) != 0 {
-        return Err(Error::Argument(format!("flags {:#x} are unknown", given.flags)));
+    if c_options.flags & !(TRUNCATE_DAMAGE | NO_PREFAULT) != 0 {
+        return Err(Error::Argument(format!("flags {:#x} are unknown", c_options.flags)));
     }
-    if given.flags & NO_PREFAULT != 0 {
+    if c_options.flags & NO_PREFAULT != 0 {
         options.prefault_bytes = 0;
-    } else if given.prefault_bytes > 0 {
-        options.prefault_bytes = given.prefault_bytes;
+    } else if c_options.prefault_bytes > 0 {
+        options.prefault_bytes = c_options.prefault_bytes;
     }
-    options.truncate_damage = given.flags & TRUNCATE_DAMAGE != 0;
+    options.truncate_damage = c_options.flags & TRUNCATE_DAMAGE != 0;
     // SAFETY: by unitape.h, `gates` is null or has `gate_count` gates.
-    options.gates = unsafe { gate::read(given.gates, given.gate_count) }?;
-    options.epoch_min = given.epoch_min;
-    if given.recorder_wait_ns > 0 {
-        options.recorder_wait = Duration::from_nanos(given.recorder_wait_ns);
+    options.gates = unsafe { gate::read(c_options.gates, c_options.gate_count) }?;
+    options.epoch_min = c_options.epoch_min;
+    if c_options.recorder_wait_ns > 0 {
+        options.recorder_wait = Duration::from_nanos(c_options.recorder_wait_ns);
     }
     Ok(options)
 }
 
-/// The options in the form that we know: what a shorter struct lacks is zero, what a longer one has more must be.
-unsafe fn whole(options: *const Options) -> Result<Options, Error> {
-    let mut given = EMPTY;
+/// Reads the options in the current layout. Missing fields of a shorter struct are zero; extra fields of a longer
+/// struct must be zero.
+unsafe fn read_zero_extended(options: *const Options) -> Result<Options, Error> {
+    let mut c_options = EMPTY;
     if options.is_null() {
-        return Ok(given);
+        return Ok(c_options);
     }
     // SAFETY: not null, and its first field is there, as the caller vouches.
     let size = unsafe { options.cast::<u32>().read() } as usize;
     if !(offset_of!(Options, segment_bytes)..=SIZE_MAX).contains(&size) || !size.is_multiple_of(8) {
-        let what = format!("options of {size} bytes are none; set them with unitape_options_init");
-        return Err(Error::Argument(what));
+        let message = format!("options of {size} bytes are none; set them with unitape_options_init");
+        return Err(Error::Argument(message));
     }
     // SAFETY: the first field says how many bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
-    let (known, more) = bytes.split_at(size.min(size_of::<Options>()));
-    if more.iter().any(|&b| b != 0) {
-        let what = "the options say what this library is too old to know";
-        return Err(Error::Argument(what.to_owned()));
+    let (known_bytes, extra_bytes) = bytes.split_at(size.min(size_of::<Options>()));
+    if extra_bytes.iter().any(|&b| b != 0) {
+        let message = "the options say what this library is too old to know";
+        return Err(Error::Argument(message.to_owned()));
     }
     // SAFETY: `known` is not longer than the struct, all of whose bytes are valid in any combination: numbers, and
     // pointers that are looked at only as the caller allows.
-    unsafe { std::ptr::from_mut(&mut given).cast::<u8>().copy_from(known.as_ptr(), known.len()) };
-    Ok(given)
+    unsafe {
+        std::ptr::from_mut(&mut c_options).cast::<u8>().copy_from(known_bytes.as_ptr(), known_bytes.len())
+    };
+    Ok(c_options)
 }
 
-/// Segments of a hot tape unless the caller says otherwise.
+/// The default number of segments of a hot tape.
 const WINDOW_SEGMENTS: u32 = 8;
 
-/// No header has options longer than this: a size beyond it is one that was never set.
+/// No header has options longer than this. A greater size was never set.
 const SIZE_MAX: usize = 4096;
 
 #[cfg(test)]
@@ -208,7 +211,7 @@ mod tests {
         unsafe { read(bytes.as_ptr().cast()) }
     }
 
-    /// A program built with an older or a newer header must get the options it set, or an error.
+    /// Fails if a program built with an older or newer header gets other options than it set, without an error.
     #[test]
     fn shorter_and_longer_structs_are_understood() {
         let mut bytes = [0u64; 64];
@@ -227,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A gate that is read wrongly holds up nobody, or everybody.
+    /// Fails if a gate is misread, because it would then hold up nobody, or everybody.
     #[test]
     fn gates_are_read() {
         let gate = |policy, timeout_ns| Gate {
@@ -265,13 +268,13 @@ mod tests {
         let nameless = Gate { reader: std::ptr::null(), ..gate(0, 0) };
         assert!(matches!(read(&[nameless], 1), Err(Error::Null(_))));
         assert!(matches!(read(&good, 5000), Err(Error::Argument(_))));
-        let none = Options { gate_count: 1, ..EMPTY };
+        let null_gates = Options { gate_count: 1, ..EMPTY };
         // SAFETY: null gates are refused before they are looked at.
-        let null = unsafe { super::read(&raw const none) };
+        let null = unsafe { super::read(&raw const null_gates) };
         assert!(matches!(null, Err(Error::Null(_))));
     }
 
-    /// A value of a newer header would otherwise be read as something else.
+    /// Fails if a value of a newer header is read as another value.
     #[test]
     fn unknown_values_are_refused() {
         let mut good = EMPTY;

@@ -17,11 +17,11 @@ use crate::frames;
 use crate::gate::GateStanding;
 use crate::options::Options;
 
-/// A publication and what is open on it.
+/// A publication and the claim or batch that is open on it.
 #[derive(Debug)]
 pub struct OpenPublication {
     open: PendingPublication,
-    /// From a box of ours. Not a box, because what is open borrows from it while this value moves.
+    /// From a box. Not kept as a box, because an open claim borrows from it while this value moves.
     publication: NonNull<Publication>,
 }
 
@@ -46,7 +46,7 @@ impl OpenPublication {
         Self { open: PendingPublication::Nothing, publication }
     }
 
-    /// The publication, when nothing is open on it.
+    /// Returns the publication if nothing is open on it.
     #[inline]
     fn free(&mut self) -> Result<&'static mut Publication, Error> {
         match self.open {
@@ -58,7 +58,7 @@ impl OpenPublication {
         }
     }
 
-    /// Gives up what is open, and the publication.
+    /// Drops the open claim or batch and returns the publication.
     fn into_inner(mut self) -> Publication {
         self.open = PendingPublication::Nothing;
         let publication = self.publication;
@@ -89,7 +89,7 @@ exported! {
     }
 
     fn unitape_publication_close(handle: HandlePointer<OpenPublication>) -> i32 {
-        match handle.take()? {
+        match handle.take_object()? {
             None => Ok(code::OK),
             Some((open, false)) => {
                 open.into_inner().close()?;

@@ -80,7 +80,7 @@ const WAIT_BALANCED: u32 = 0;
 const WAIT_SPIN: u32 = 1;
 const WAIT_PARK: u32 = 2;
 
-/// The start that C asks for.
+/// Converts C's start to a start position.
 pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error> {
     match start {
         START_OLDEST => Ok(StartPosition::Oldest),
@@ -90,7 +90,7 @@ pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error
     }
 }
 
-/// The way of waiting that C asks for.
+/// Converts C's wait strategy.
 pub(crate) fn wait_of(strategy: u32) -> Result<WaitStrategy, Error> {
     match strategy {
         WAIT_BALANCED => Ok(WaitStrategy::Balanced),
@@ -159,7 +159,7 @@ exported! {
     }
 
     fn unitape_subscription_close(handle: HandlePointer<OpenSubscription>) -> i32 {
-        drop(handle.take()?);
+        drop(handle.take_object()?);
         Ok(code::OK)
     }
 

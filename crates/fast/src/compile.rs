@@ -23,7 +23,7 @@ use super::template::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The program of these templates, delivering what the projection wants.
+/// Compiles the templates into a program that delivers the parts of the projection.
 pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) -> DecodeProgram {
     let program = DecodeProgram::default();
     let mut compiler = ProgramCompiler {
@@ -92,12 +92,12 @@ impl InstructionScope {
 struct BlockDraft {
     ops: Vec<DecodeOp>,
     constants: Vec<ConstantEntry>,
-    /// Bytes of their texts, and of those that are not delivered.
+    /// The bytes of their texts, and of texts that are not delivered.
     text: u32,
     /// Its fields.
     infos: Vec<u32>,
     /// The ones that a message shows: lengths are not shown.
-    shown: Vec<u32>,
+    visible_infos: Vec<u32>,
     /// Any of it has a bit.
     has_map: bool,
     /// Any of it is delivered.
@@ -109,7 +109,7 @@ struct NestedBlock<'b> {
     kind: CompiledPartKind,
     op: DecodeOp,
     body: &'b [Instruction],
-    /// Where the part is, and where its body is: the body has the type of the part, if the part names one.
+    /// The scopes of the part and of its body: the body has the type of the part, if the part names a type.
     outer: &'b InstructionScope,
     inner: &'b InstructionScope,
 }
@@ -123,11 +123,11 @@ struct CompiledBlock {
 }
 
 impl ProgramCompiler<'_> {
-    /// The ops of a body are adjacent; the blocks inside precede it.
+    /// Compiles a block. The ops of a body are adjacent; the blocks inside precede it.
     fn block(&mut self, body: &[Instruction], context: &InstructionScope, in_element: bool) -> CompiledBlock {
         let mut draft = BlockDraft::default();
         self.body(body, context, &mut draft);
-        let has_repeats = self.mark_repeats(&draft.shown);
+        let has_repeats = self.mark_repeats(&draft.visible_infos);
         let program = &mut self.program;
         let from = program.constants.len() as u32;
         program.constants.extend_from_slice(&draft.constants);
@@ -135,7 +135,7 @@ impl ProgramCompiler<'_> {
         for index in draft.infos {
             let info = &mut program.infos[index as usize];
             info.constants += inside.from;
-            info.around = inside.to;
+            info.block_constants_end = inside.to;
             info.in_element = in_element;
             info.constant = info.constant.map(|index| index + inside.from);
         }
@@ -147,17 +147,17 @@ impl ProgramCompiler<'_> {
         CompiledBlock { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
     }
 
-    /// Marks what of a block has the same name as something else of it. Gives whether any has.
-    fn mark_repeats(&mut self, shown: &[u32]) -> bool {
+    /// Marks the parts of a block that share a name. Returns whether there are such parts.
+    fn mark_repeats(&mut self, visible_infos: &[u32]) -> bool {
         let infos = &mut self.program.infos;
         let mut times = HashMap::<String, u32>::new();
-        for index in shown {
+        for index in visible_infos {
             *times.entry(infos[*index as usize].key().to_owned()).or_default() += 1;
         }
-        if times.len() == shown.len() {
+        if times.len() == visible_infos.len() {
             return false;
         }
-        for index in shown {
+        for index in visible_infos {
             let info = &mut infos[*index as usize];
             info.is_repeated = times.get(info.key()).is_some_and(|times| *times > 1);
         }
@@ -206,7 +206,7 @@ impl ProgramCompiler<'_> {
                 Instruction::Dynamic => {
                     self.has_dynamic = true;
                     let info = self.info(context, CompiledPartKind::Dynamic, draft);
-                    draft.shown.push(info);
+                    draft.visible_infos.push(info);
                     draft.ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Dynamic) });
                     // The template that the message names has its own place in the projection.
                     draft.deliver |= self.projection.is_some();
@@ -215,7 +215,7 @@ impl ProgramCompiler<'_> {
         }
     }
 
-    /// A group or a sequence, its body a block of its own.
+    /// Compiles a group or a sequence, whose body becomes a block of its own.
     fn nested(&mut self, nested: NestedBlock<'_>, draft: &mut BlockDraft) {
         let NestedBlock { kind, op, body, outer, inner } = nested;
         let (path_len, in_element) = (self.path.len(), matches!(kind, CompiledPartKind::Sequence(_)));
@@ -226,8 +226,8 @@ impl ProgramCompiler<'_> {
         self.path.truncate(path_len);
         let name = kind.name().clone();
         let info = self.info(outer, kind, draft);
-        self.place(&name, info);
-        draft.shown.push(info);
+        self.register_path(&name, info);
+        draft.visible_infos.push(info);
         let of_block = &mut self.program.infos[info as usize];
         (of_block.inside, of_block.has_repeats) = (made.inside, made.has_repeats);
         let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
@@ -235,7 +235,7 @@ impl ProgramCompiler<'_> {
         draft.ops.push(DecodeOp { block: made.block, info, deliver, tag, ..op });
     }
 
-    /// The tag of this name in the block, where it is to be delivered.
+    /// Returns the tag of this name in the block if the name is to be delivered.
     fn selected(&mut self, name: &QualifiedName) -> Option<u16> {
         let Some(projection) = self.projection else { return Some(UNTAGGED) };
         let outer = self.path.len();
@@ -254,8 +254,8 @@ impl ProgramCompiler<'_> {
     ) {
         let info = self.info(context, CompiledPartKind::Field(field.clone()), draft);
         if role != OpRole::Length {
-            self.place(&field.name, info);
-            draft.shown.push(info);
+            self.register_path(&field.name, info);
+            draft.visible_infos.push(info);
         }
         let optional = field.optional;
         let selected = if role == OpRole::Length { None } else { self.selected(&field.name) };
@@ -264,11 +264,11 @@ impl ProgramCompiler<'_> {
         if let (FieldEncoding::Plain(kind, operation), false, OpRole::Value) = (&field.kind, optional, role)
             && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
         {
-            let found = self.found(value);
-            draft.text += if kind.is_text() { found.text_len() as u32 } else { 0 };
+            let packed = self.pack_value(value);
+            draft.text += if kind.is_text() { packed.text_len() as u32 } else { 0 };
             let entry = DecodedEntry {
-                bits: found.bits,
-                meta: DecodedEntry::meta(info, tag, found.form(*kind), found.extra(*kind)),
+                bits: packed.bits,
+                meta: DecodedEntry::meta(info, tag, packed.form(*kind), packed.extra(*kind)),
             };
             if deliver {
                 self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);
@@ -305,12 +305,12 @@ impl ProgramCompiler<'_> {
     }
 
     fn initial(&mut self, value: &InitialValue) -> u32 {
-        let found = self.found(value);
-        self.program.initials.push(found);
+        let packed = self.pack_value(value);
+        self.program.initials.push(packed);
         self.program.initials.len() as u32 - 1
     }
 
-    fn found(&mut self, value: &InitialValue) -> PackedValue {
+    fn pack_value(&mut self, value: &InitialValue) -> PackedValue {
         let texts = &mut self.program.texts;
         match value {
             // Integers in two's complement, whatever their type.
@@ -326,24 +326,24 @@ impl ProgramCompiler<'_> {
         }
     }
 
-    /// The first field at a path is found. A length is not: it has the name of a field at times, and is never
-    /// delivered.
-    fn place(&mut self, name: &QualifiedName, info: u32) {
+    /// Registers the first field at a path for look-ups. A length is not registered: it may have the name of a field
+    /// and is never delivered.
+    fn register_path(&mut self, name: &QualifiedName, info: u32) {
         let path = format!("{}{}", self.path, name.local);
         self.program.paths.entry((self.root as u32, path)).or_insert(info);
     }
 
-    fn info(&mut self, context: &InstructionScope, of: CompiledPartKind, draft: &mut BlockDraft) -> u32 {
+    fn info(&mut self, context: &InstructionScope, kind: CompiledPartKind, draft: &mut BlockDraft) -> u32 {
         let index = self.program.infos.len() as u32;
         self.program.infos.push(CompiledPart {
             template: context.template as u32,
-            is_bytes: matches!(&of, CompiledPartKind::Field(field) if is_bytes(field)),
-            of,
+            is_bytes: matches!(&kind, CompiledPartKind::Field(field) if is_bytes(field)),
+            kind,
             in_element: false,
             is_repeated: false,
             has_repeats: false,
             constants: draft.constants.len() as u32,
-            around: 0,
+            block_constants_end: 0,
             inside: ConstantRange::NOTHING,
             constant: None,
         });

@@ -1,4 +1,4 @@
-//! The decoder: which engine decodes a message, and what a fault says.
+//! The decoder: it chooses the engine for a message and makes the texts of faults.
 
 use super::compile::compile;
 use super::engine::{self, StepProgram};
@@ -18,8 +18,8 @@ const LOOKED_AT_MAX: usize = 64 << 20;
 
 /// Decodes messages; dictionaries are carried from one to the next.
 ///
-/// Groups, sequences and dynamic references in each other take stack: of templates as deep as may be nearly 1 MiB. A thread of
-/// the standard library has two where nobody says otherwise.
+/// Nested groups, sequences and dynamic references take stack: nearly 1 MiB for the deepest allowed templates. A thread
+/// of the standard library has 2 MiB by default.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     templates: Arc<Templates>,
@@ -28,21 +28,21 @@ pub struct Decoder {
     steps: Arc<StepProgram>,
     /// Nothing is decoded by the fast engine.
     exact: bool,
-    /// The id that holds before any message says one.
+    /// The id that applies before a message names an id.
     first_template_id: Option<u32>,
 }
 
 impl Decoder {
-    /// A decoder with empty dictionaries.
+    /// Makes a decoder with empty dictionaries.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
         let program = compile(&templates, None);
-        Self::of(templates, program)
+        Self::from_program(templates, program)
     }
 
-    /// A decoder for messages without a template's id: until one carries an id, each is of the template of this name.
-    /// None where no template has it, or several have. A template without an id gets the least number that no other
-    /// has.
+    /// Makes a decoder for messages without a template id. Until a message carries an id, the decoder uses the template
+    /// with this name. Returns `None` if no template or several templates have the name. A template without an id gets
+    /// the least free number as its id.
     #[must_use]
     pub fn with_template(templates: Arc<Templates>, name: &str) -> Option<Self> {
         let (templates, id) = Templates::with_id_of(templates, name)?;
@@ -52,34 +52,34 @@ impl Decoder {
         Some(decoder)
     }
 
-    /// A decoder that delivers the fields of the projection, with their tags.
+    /// Makes a decoder that delivers only the fields of the projection, with their tags.
     #[must_use]
     pub fn with_projection(projection: Projection) -> Self {
         let program = compile(projection.templates(), Some(&projection));
-        Self::of(projection.templates().clone(), program)
+        Self::from_program(projection.templates().clone(), program)
     }
 
-    fn of(templates: Arc<Templates>, program: DecodeProgram) -> Self {
+    fn from_program(templates: Arc<Templates>, program: DecodeProgram) -> Self {
         let steps = Arc::new(StepProgram::new(&program));
         let workspace = DecodeWorkspace::new(Arc::new(program));
         Self { templates, workspace, steps, exact: false, first_template_id: None }
     }
 
-    /// This decoder, raising the reportable errors R6, R7, R8 and R9 as well.
+    /// Makes the decoder raise the reportable errors R6, R7, R8 and R9 as well if `strict`.
     #[must_use]
     pub fn with_strict(mut self, strict: bool) -> Self {
         self.workspace.strict = strict;
         self
     }
 
-    /// This decoder without its fast engine; for tests and comparisons.
+    /// Turns the fast engine of the decoder off, for tests and comparisons.
     #[doc(hidden)]
     #[must_use]
     pub fn with_exact(self) -> Self {
         Self { exact: true, ..self }
     }
 
-    /// This decoder with another bound for the texts in dictionaries; for tests.
+    /// Sets the bound for the bytes of text in dictionaries, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kept_max(mut self, kept_max: usize) -> Self {
@@ -87,13 +87,13 @@ impl Decoder {
         self
     }
 
-    /// The templates.
+    /// Returns the templates.
     #[must_use]
     pub fn templates(&self) -> &Arc<Templates> {
         &self.templates
     }
 
-    /// A field by its template and path (as in [`Projection`]), to ask messages for; the first of several.
+    /// Looks up a field by its template and path (as in [`Projection`]). If several fields match, returns the first.
     #[must_use]
     pub fn field(&self, template: &str, path: &str) -> Option<DecodedFieldRef> {
         let index = self.templates.list().iter().position(|t| t.name.local == template)?;
@@ -101,7 +101,7 @@ impl Decoder {
         Some(DecodedFieldRef { info: *info })
     }
 
-    /// Empties all dictionaries, that of the template's id as well.
+    /// Empties all dictionaries, including the stored template id.
     pub fn reset(&mut self) {
         self.workspace.empty();
         self.workspace.template_id = self.first_template_id;
@@ -114,10 +114,10 @@ impl Decoder {
         self.workspace.template_id = Some(template_id);
     }
 
-    /// Decodes the message at the start of `bytes`; what is after it is not looked at.
+    /// Decodes the message at the start of `bytes`. Bytes after the message are ignored.
     ///
     /// # Errors
-    /// The first fault; the dictionaries are then as they were before.
+    /// Fails at the first fault. The dictionaries are then as they were before.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Message<'_>, MessageFault> {
         self.decode_in(bytes, 0..bytes.len())
     }
@@ -126,10 +126,10 @@ impl Decoder {
     /// there are some (a kilobyte is enough), the message need not be copied.
     ///
     /// # Errors
-    /// As [`Self::decode`], places counted from the beginning of the range.
+    /// Fails as [`Self::decode`] does. Offsets count from the start of the range.
     ///
     /// # Panics
-    /// If the range is not inside the buffer.
+    /// Panics if the range is not inside the buffer.
     #[inline]
     pub fn decode_in(&mut self, buffer: &[u8], range: Range<usize>) -> Result<Message<'_>, MessageFault> {
         let workspace = &mut self.workspace;
@@ -162,31 +162,31 @@ impl Decoder {
         let looked_at = &bytes[..bytes.len().min(LOOKED_AT_MAX)];
         let mut pass = ExactDecodePass::new(workspace, &program, looked_at);
         let result = if pass.workspace.strict { pass.segment::<true>() } else { pass.segment::<false>() };
-        let (used, mut place) = (pass.cursor.at, pass.place);
+        let (used, mut location) = (pass.cursor.offset, pass.fault_location);
         let result = match result {
             Ok(template) if !self.workspace.keeps_little() => {
-                place = FaultLocation { template, part: NONE };
+                location = FaultLocation { template, part: NONE };
                 Err((MessageFaultCode::TooLarge, used))
             }
-            Err((MessageFaultCode::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => {
-                Err((MessageFaultCode::TooLarge, at))
+            Err((MessageFaultCode::Truncated, offset)) if bytes.len() > LOOKED_AT_MAX => {
+                Err((MessageFaultCode::TooLarge, offset))
             }
             result => result,
         };
         match result {
             Ok(template) => Ok(self.message(template, used)),
-            Err((code, at)) => {
+            Err((code, offset)) => {
                 self.workspace.undo(before);
-                Err(self.fault(code, at, place))
+                Err(self.fault(code, offset, location))
             }
         }
     }
 
     /// Decodes the message at the start of `bytes`. Passes its contents to a visitor once the message is known to be
-    /// good. Returns its template, by its place in the list, and its length in bytes.
+    /// good. Returns the index of its template in the list, and its length in bytes.
     ///
     /// # Errors
-    /// As [`Self::decode`]; the visitor then gets nothing.
+    /// Fails as [`Self::decode`] does. The visitor then gets nothing.
     pub fn decode_with(
         &mut self,
         bytes: &[u8],
@@ -197,21 +197,21 @@ impl Decoder {
         Ok((message.template, message.bytes))
     }
 
-    /// Bytes of texts kept, of this message and of dictionaries.
+    /// Returns the capacity in bytes for texts, of this message and of dictionaries.
     #[cfg(test)]
     pub(super) fn arena_bytes(&self) -> usize {
         self.workspace.arena.capacity()
     }
 
     #[cold]
-    fn fault(&self, code: MessageFaultCode, at: usize, place: FaultLocation) -> MessageFault {
+    fn fault(&self, code: MessageFaultCode, offset: usize, location: FaultLocation) -> MessageFault {
         let name = |index: u32| self.templates.list[index as usize].name.local.clone();
-        let info = self.workspace.program.infos.get(place.part as usize);
+        let info = self.workspace.program.infos.get(location.part as usize);
         MessageFault {
             code,
-            template: if place.template == NONE { String::new() } else { name(place.template) },
+            template: if location.template == NONE { String::new() } else { name(location.template) },
             field: info.map(|info| info.name().local.clone()).unwrap_or_default(),
-            at,
+            offset,
         }
     }
 }

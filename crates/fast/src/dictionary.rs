@@ -21,7 +21,7 @@ const LOOK: usize = 64;
 const JOINED_MAX: usize = 64;
 const TEMPLATES_MAX: usize = 1024;
 
-/// Puts the entries of a compiled program in order, so that those of a template are adjacent.
+/// Orders the entries of a compiled program so that the entries of a template are adjacent.
 pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     let mut users = vec![Vec::<u32>::new(); slots];
     for template in 0..program.templates.len() {
@@ -37,7 +37,7 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     for (slot, templates) in users.into_iter().enumerate() {
         together.entry(templates).or_default().push(slot);
     }
-    let together = joined(together.into_iter().collect());
+    let together = join_shares(together.into_iter().collect());
     let mut entries = DictionaryLayout {
         empty: vec![DictionarySlot::UNDEFINED; HEAD + slots],
         ..DictionaryLayout::default()
@@ -56,9 +56,9 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
         entries.shares.push(SharedSlotRange { from, to: next });
     }
     for (compiled, shares) in program.templates.iter_mut().zip(shares_of) {
-        let from = entries.of.len() as u32;
-        entries.of.extend(shares);
-        compiled.shares = SharedSlotRange { from, to: entries.of.len() as u32 };
+        let from = entries.template_shares.len() as u32;
+        entries.template_shares.extend(shares);
+        compiled.shares = SharedSlotRange { from, to: entries.template_shares.len() as u32 };
     }
     let mut uses = vec![Vec::<DecodeOp>::new(); HEAD + slots];
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
@@ -66,7 +66,7 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
         uses[op.slot as usize].push(*op);
     }
     for (slot, uses) in entries.empty.iter_mut().zip(&uses) {
-        *slot = when_empty(program, uses);
+        *slot = empty_state(program, uses);
     }
     // A slot that only copies read plays no part if none of them is delivered.
     let of_interest = |op: &DecodeOp| op.deliver || op.code != OpCode::Copy || op.role != OpRole::Value;
@@ -76,31 +76,33 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     program.entries = entries;
 }
 
-/// The shares, with their templates, and those together that are better one.
-fn joined(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)> {
-    let templates = shares.iter().map(|(of, _)| of.len()).sum::<usize>();
+/// Joins shares that are better kept together. Returns all shares with their templates.
+fn join_shares(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)> {
+    let templates = shares.iter().map(|(users, _)| users.len()).sum::<usize>();
     if shares.len() > JOINED_MAX || templates > TEMPLATES_MAX {
         return shares;
     }
     loop {
         let mut best = None;
-        for (a, (of_a, in_a)) in shares.iter().enumerate() {
-            for (b, (of_b, in_b)) in shares.iter().enumerate().skip(a + 1) {
-                let both = of_a.iter().filter(|template| of_b.binary_search(template).is_ok()).count();
-                let costs = (of_a.len() - both) * in_b.len() + (of_b.len() - both) * in_a.len();
-                let gain = (both * LOOK).saturating_sub(costs);
+        for (a, (templates_a, slots_a)) in shares.iter().enumerate() {
+            for (b, (templates_b, slots_b)) in shares.iter().enumerate().skip(a + 1) {
+                let common_count =
+                    templates_a.iter().filter(|template| templates_b.binary_search(template).is_ok()).count();
+                let costs = (templates_a.len() - common_count) * slots_b.len()
+                    + (templates_b.len() - common_count) * slots_a.len();
+                let gain = (common_count * LOOK).saturating_sub(costs);
                 if gain > best.map_or(0, |(gain, _, _)| gain) {
                     best = Some((gain, a, b));
                 }
             }
         }
         let Some((_, a, b)) = best else { return shares };
-        let (of_b, in_b) = shares.remove(b);
-        let (of_a, in_a) = &mut shares[a];
-        of_a.extend(of_b);
-        of_a.sort_unstable();
-        of_a.dedup();
-        in_a.extend(in_b);
+        let (templates_b, slots_b) = shares.remove(b);
+        let (templates_a, slots_a) = &mut shares[a];
+        templates_a.extend(templates_b);
+        templates_a.sort_unstable();
+        templates_a.dedup();
+        slots_a.extend(slots_b);
     }
 }
 
@@ -116,29 +118,30 @@ fn each_op(program: &DecodeProgram, block: u32, each: &mut impl FnMut(&DecodeOp)
     }
 }
 
-/// The state of an entry before anything was put there: undefined, or one that is the same for all ops that read it.
-fn when_empty(program: &DecodeProgram, uses: &[DecodeOp]) -> DictionarySlot {
+/// Returns the state of an entry before its first value: undefined, or an initial value that is the same for all ops
+/// that read the entry.
+fn empty_state(program: &DecodeProgram, uses: &[DecodeOp]) -> DictionarySlot {
     let Some(first) = uses.first() else { return DictionarySlot::UNDEFINED };
     let initial = |op: &DecodeOp| program.initials.get(op.initial as usize);
-    let same = |op: &DecodeOp| {
+    let is_same = |op: &DecodeOp| {
         let equal = match (initial(op), initial(first)) {
             (None, None) => true,
-            // Long ones are equal where they are the same.
+            // Long texts are equal if they are the same text.
             (Some(a), Some(b)) => (a.bits, a.exponent, a.len, a.long) == (b.bits, b.exponent, b.len, b.long),
             _ => false,
         };
         equal && op.kind == first.kind && op.code != OpCode::Increment
     };
-    if !uses.iter().all(same) {
+    if !uses.iter().all(is_same) {
         return DictionarySlot::UNDEFINED;
     }
     let is_text = matches!(first.kind, WireType::Ascii | WireType::Unicode | WireType::Bytes);
-    if let Some(found) = initial(first) {
-        let state = if found.long { SlotState::Long } else { SlotState::Assigned };
-        let extra = if found.long { 0 } else { found.extra(first.kind) };
-        DictionarySlot { bits: found.bits, meta: DictionarySlot::meta(state, first.kind, extra) }
+    if let Some(first_initial) = initial(first) {
+        let state = if first_initial.long { SlotState::Long } else { SlotState::Assigned };
+        let extra = if first_initial.long { 0 } else { first_initial.extra(first.kind) };
+        DictionarySlot { bits: first_initial.bits, meta: DictionarySlot::meta(state, first.kind, extra) }
     } else if uses.iter().all(|op| op.code == OpCode::Delta) && !is_text {
-        // A difference is to nought then.
+        // A difference then has the base zero.
         DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Assigned, first.kind, 0) }
     } else if uses.iter().all(|op| op.code == OpCode::Copy && op.optional) {
         DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Empty, first.kind, 0) }

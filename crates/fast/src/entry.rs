@@ -111,7 +111,7 @@ impl DecodedEntry {
     }
 }
 
-/// Where a long text lies.
+/// Returns the range of a long text in the arena.
 pub(super) fn span(bits: u64) -> Range<usize> {
     let (from, len) = ((bits >> 32) as usize, (bits & 0xffff_ffff) as usize);
     from..from + len

@@ -1,5 +1,5 @@
-//! The exact engine: runs the program of a message's template over its bytes, one look at a time. It decides what is wrong
-//! with a message, and decodes what the fast engine leaves to it.
+//! The exact engine runs the program of a message's template over its bytes, step by step. It decides which fault a
+//! message has, and decodes the messages that the fast engine gives up.
 
 use super::entry::{DecodedEntry, DecodedEntryKind};
 use super::fault::MessageFaultCode;
@@ -32,23 +32,24 @@ pub(super) struct ExactDecodePass<'p, 'b> {
     /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
     /// constants.
     items: usize,
-    pub place: FaultLocation,
+    pub fault_location: FaultLocation,
     /// The template whose message is read.
     template: u32,
 }
 
 impl<'p, 'b> ExactDecodePass<'p, 'b> {
     pub fn new(workspace: &'p mut DecodeWorkspace, program: &'p DecodeProgram, bytes: &'b [u8]) -> Self {
-        let cursor = WireCursor { bytes, at: 0 };
-        let place = FaultLocation::NONE;
-        Self { program, workspace, cursor, dynamic: 0, items: 0, place, template: NONE }
+        let cursor = WireCursor { bytes, offset: 0 };
+        let fault_location = FaultLocation::NONE;
+        Self { program, workspace, cursor, dynamic: 0, items: 0, fault_location, template: NONE }
     }
 
-    /// Presence map, template id and what the template has; the template.
+    /// Decodes a segment: its presence map, its template id and the fields of its template. Returns the index of the
+    /// template.
     pub fn segment<const STRICT: bool>(&mut self) -> Result<u32, WireFault> {
-        let map = self.cursor.at;
+        let map = self.cursor.offset;
         let mut bits = PresenceMap::read::<STRICT>(&mut self.cursor)?;
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let id = if bits.next_bit() {
             let id = self.cursor.int::<STRICT>(WireType::UInt32, false)?.unwrap_or_default() as u32;
             self.workspace.template_id = Some(id);
@@ -61,17 +62,17 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         if compiled.reset {
             self.workspace.empty();
         }
-        let around = std::mem::replace(&mut self.template, template);
+        let outer_template = std::mem::replace(&mut self.template, template);
         self.workspace.prepare_slots(self.program, template);
         let block = self.program.blocks[compiled.block as usize];
         self.run::<STRICT>(block, bits, map)?;
-        self.template = around;
+        self.template = outer_template;
         Ok(template)
     }
 
-    /// A group or an element.
+    /// Decodes a group or an element.
     fn block<const STRICT: bool>(&mut self, block: OpBlock) -> Result<(), WireFault> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let bits =
             if block.has_map { PresenceMap::read::<STRICT>(&mut self.cursor)? } else { PresenceMap::EMPTY };
         self.run::<STRICT>(block, bits, start)
@@ -88,7 +89,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         self.items += ops.len() / OPS_OF_ITEM;
         self.workspace.text_bytes += block.text as usize;
         if self.items > ENTRIES_MAX || self.workspace.text_bytes > TEXT_BYTES_MAX {
-            return Err((MessageFaultCode::TooLarge, self.cursor.at));
+            return Err((MessageFaultCode::TooLarge, self.cursor.offset));
         }
         let mut exponent = 0i8;
         let mut length = 0;
@@ -106,7 +107,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
                 OpCode::Sequence => self.sequence::<STRICT>(op, length)?,
                 OpCode::Dynamic => {
                     if self.dynamic == DYNAMIC_MAX {
-                        return Err((MessageFaultCode::TooLarge, self.cursor.at));
+                        return Err((MessageFaultCode::TooLarge, self.cursor.offset));
                     }
                     self.dynamic += 1;
                     let (begin, items) = (self.workspace.entries.len(), self.items);
@@ -122,37 +123,37 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
                     self.dynamic -= 1;
                 }
                 OpCode::Missing => {
-                    self.note(op.info);
-                    return Err((MessageFaultCode::D8, self.cursor.at));
+                    self.record_fault(op.info);
+                    return Err((MessageFaultCode::D8, self.cursor.offset));
                 }
                 _ => {
-                    let start = self.cursor.at;
-                    let found = self.checked::<STRICT>(op, &mut bits)?;
-                    match (op.role, found) {
+                    let start = self.cursor.offset;
+                    let packed = self.decode_value::<STRICT>(op, &mut bits)?;
+                    match (op.role, packed) {
                         (OpRole::Value, None) => {}
-                        (OpRole::Value, Some(found)) => self.push(found.form(op.kind), found, op),
+                        (OpRole::Value, Some(packed)) => self.push(packed.form(op.kind), packed, op),
                         // The op after it is left out with it.
                         (OpRole::Exponent | OpRole::Length, None) => next += 1,
-                        (OpRole::Exponent, Some(found)) => {
-                            let value = found.bits as i64;
+                        (OpRole::Exponent, Some(packed)) => {
+                            let value = packed.bits as i64;
                             if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&value) {
-                                self.note(op.info);
+                                self.record_fault(op.info);
                                 return Err((MessageFaultCode::R1, start));
                             }
                             exponent = value as i8;
                         }
-                        (OpRole::Mantissa, Some(found)) => {
-                            self.push(DecodedEntryKind::Decimal, PackedValue { exponent, ..found }, op);
+                        (OpRole::Mantissa, Some(packed)) => {
+                            self.push(DecodedEntryKind::Decimal, PackedValue { exponent, ..packed }, op);
                         }
-                        (OpRole::Length, Some(found)) => length = found.bits,
+                        (OpRole::Length, Some(packed)) => length = packed.bits,
                         (OpRole::Mantissa, None) => unreachable!("a mantissa is mandatory"),
                     }
                 }
             }
         }
         if STRICT && bits.any_left() {
-            if self.place == FaultLocation::NONE {
-                self.place = FaultLocation { template: block.template, part: NONE };
+            if self.fault_location == FaultLocation::NONE {
+                self.fault_location = FaultLocation { template: block.template, part: NONE };
             }
             return Err((MessageFaultCode::R8, map));
         }
@@ -160,15 +161,15 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     }
 
     fn sequence<const STRICT: bool>(&mut self, op: &DecodeOp, length: u64) -> Result<(), WireFault> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let block = self.program.blocks[op.block as usize];
         self.push(DecodedEntryKind::Sequence, PackedValue::int(length), op);
         for _ in 0..length {
-            let before = self.cursor.at;
+            let before = self.cursor.offset;
             self.push(DecodedEntryKind::Element, PackedValue::int(0), op);
             self.block::<STRICT>(block)?;
             self.items += 1;
-            if self.cursor.at == before && length > EMPTY_ELEMENTS_MAX {
+            if self.cursor.offset == before && length > EMPTY_ELEMENTS_MAX {
                 return Err((MessageFaultCode::TooLarge, start));
             }
         }
@@ -177,44 +178,46 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     }
 
     #[cold]
-    fn note(&mut self, info: u32) {
-        if self.place == FaultLocation::NONE {
-            self.place = FaultLocation { template: self.program.infos[info as usize].template, part: info };
+    fn record_fault(&mut self, info: u32) {
+        if self.fault_location == FaultLocation::NONE {
+            self.fault_location =
+                FaultLocation { template: self.program.infos[info as usize].template, part: info };
         }
     }
 
     #[inline(always)]
-    pub fn push(&mut self, form: DecodedEntryKind, found: PackedValue, op: &DecodeOp) {
+    pub fn push(&mut self, form: DecodedEntryKind, packed: PackedValue, op: &DecodeOp) {
         self.items += 1;
         if op.deliver {
-            let extra = if form == DecodedEntryKind::Decimal { found.exponent as u8 } else { found.len };
+            let extra = if form == DecodedEntryKind::Decimal { packed.exponent as u8 } else { packed.len };
             let tag = if form < DecodedEntryKind::Element { op.tag } else { UNTAGGED };
-            self.workspace
-                .entries
-                .push(DecodedEntry { bits: found.bits, meta: DecodedEntry::meta(op.info, tag, form, extra) });
+            self.workspace.entries.push(DecodedEntry {
+                bits: packed.bits,
+                meta: DecodedEntry::meta(op.info, tag, form, extra),
+            });
         }
     }
 
-    /// The value of an op, none where it is absent, and the field of the fault noted.
+    /// Decodes the value of an op, or `None` if it is absent. Records the field if the value has a fault.
     #[inline(always)]
-    pub fn checked<const STRICT: bool>(
+    pub fn decode_value<const STRICT: bool>(
         &mut self,
         op: &DecodeOp,
         bits: &mut PresenceMap<'b>,
     ) -> Result<Option<PackedValue>, WireFault> {
-        let start = self.cursor.at;
-        let found = self.value::<STRICT>(op, bits).map_err(|(code, at)| {
-            self.note(op.info);
-            (of_decimal(op, code), at)
+        let start = self.cursor.offset;
+        let packed = self.value::<STRICT>(op, bits).map_err(|(code, offset)| {
+            self.record_fault(op.info);
+            (decimal_fault_code(op, code), offset)
         })?;
-        if let (Some(found), true) = (found, is_text(op.kind)) {
-            self.workspace.text_bytes += found.text_len();
+        if let (Some(packed), true) = (packed, is_text(op.kind)) {
+            self.workspace.text_bytes += packed.text_len();
             if self.workspace.text_bytes > TEXT_BYTES_MAX {
-                self.note(op.info);
+                self.record_fault(op.info);
                 return Err((MessageFaultCode::TooLarge, start));
             }
         }
-        Ok(found)
+        Ok(packed)
     }
 
     #[inline(always)]
@@ -230,9 +233,9 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
             OpCode::Default if bits.next_bit() => self.read::<STRICT>(op.kind, op.optional),
             OpCode::Default => Ok(self.initial(op)),
             OpCode::Copy | OpCode::Increment if bits.next_bit() => {
-                let found = self.read::<STRICT>(op.kind, op.optional)?;
-                self.assign(op, found);
-                Ok(found)
+                let packed = self.read::<STRICT>(op.kind, op.optional)?;
+                self.assign(op, packed);
+                Ok(packed)
             }
             OpCode::Copy | OpCode::Increment => self.previous(op),
             OpCode::Tail if bits.next_bit() => self.tail::<STRICT>(op),
@@ -246,11 +249,11 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         self.program.initials.get(op.initial as usize).copied()
     }
 
-    /// A value that is left out: the one before, or the one after it.
+    /// Returns the value of an omitted field: the previous value, or its increment.
     #[inline(always)]
     fn previous(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
         let slot = self.workspace.slots[op.slot as usize];
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         if slot.state() == SlotState::Undefined {
             let initial = self.initial(op);
             if initial.is_none() && !op.optional {
@@ -270,28 +273,28 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         if !slot.is_of(op.kind) {
             return Err((MessageFaultCode::D4, start));
         }
-        let mut found = slot.packed_value();
+        let mut packed = slot.packed_value();
         if op.code == OpCode::Increment {
-            found.bits = op.kind.increment(found.bits);
-            self.assign(op, Some(found));
+            packed.bits = op.kind.increment(packed.bits);
+            self.assign(op, Some(packed));
         }
-        Ok(Some(found))
+        Ok(Some(packed))
     }
 
     #[inline(always)]
-    fn assign(&mut self, op: &DecodeOp, found: Option<PackedValue>) {
+    fn assign(&mut self, op: &DecodeOp, packed: Option<PackedValue>) {
         let workspace = &mut *self.workspace;
         let slot = &mut workspace.slots[op.slot as usize];
-        workspace.undo.push(SlotUndo { slot: *slot, place: op.slot });
-        let (bits, state, extra) = match found {
-            Some(found @ PackedValue { long: true, .. }) => (found.bits, SlotState::Long, 0),
-            Some(found) => (found.bits, SlotState::Assigned, found.extra(op.kind)),
+        workspace.undo.push(SlotUndo { slot: *slot, slot_index: op.slot });
+        let (bits, state, extra) = match packed {
+            Some(packed @ PackedValue { long: true, .. }) => (packed.bits, SlotState::Long, 0),
+            Some(packed) => (packed.bits, SlotState::Assigned, packed.extra(op.kind)),
             None => (0, SlotState::Empty, 0),
         };
         *slot = DictionarySlot { bits, meta: DictionarySlot::meta(state, op.kind, extra) };
     }
 
-    /// A value that is in the message.
+    /// Reads a value from the message.
     #[inline(always)]
     fn read<const STRICT: bool>(
         &mut self,
@@ -303,7 +306,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
                 Ok(self.cursor.int::<STRICT>(kind, nullable)?.map(PackedValue::int))
             }
             WireType::Decimal => {
-                let start = self.cursor.at;
+                let start = self.cursor.offset;
                 let Some(exponent) = self.cursor.int::<STRICT>(WireType::Int32, nullable)? else {
                     return Ok(None);
                 };
@@ -328,16 +331,16 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
     /// Characters of which the last has its stop bit still.
     #[inline(always)]
     fn ascii(&mut self, characters: &[u8]) -> PackedValue {
-        let mut found = self.text(characters);
+        let mut packed = self.text(characters);
         if let Some(end) = characters.len().checked_sub(1) {
-            if found.long {
+            if packed.long {
                 let last = self.workspace.arena.len() - 1;
                 self.workspace.arena[last] &= 0x7f;
             } else {
-                found.bits &= !(0x80 << (8 * end));
+                packed.bits &= !(0x80 << (8 * end));
             }
         }
-        found
+        packed
     }
 
     #[inline(always)]
@@ -350,7 +353,7 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         PackedValue::long(arena.len() - bytes.len(), bytes.len())
     }
 
-    /// The value that a difference or a tail goes with.
+    /// Returns the base value to which a difference or a tail applies.
     fn base(&mut self, op: &DecodeOp, start: usize) -> Result<PackedValue, WireFault> {
         let slot = self.workspace.slots[op.slot as usize];
         match slot.state() {
@@ -366,20 +369,20 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
 
     #[inline(always)]
     fn delta<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
-        let start = self.cursor.at;
-        let beyond = match op.kind {
+        let start = self.cursor.offset;
+        let overflow_code = match op.kind {
             kind if is_text(kind) => MessageFaultCode::D7,
             WireType::Decimal => MessageFaultCode::R1,
             _ => MessageFaultCode::R4,
         };
-        let Some(difference) = self.cursor.difference::<STRICT>(op.optional, beyond)? else {
+        let Some(difference) = self.cursor.difference::<STRICT>(op.optional, overflow_code)? else {
             return Ok(None);
         };
         if is_text(op.kind) {
             return self.piece::<STRICT>(op, difference, start).map(Some);
         }
-        let found = if op.kind == WireType::Decimal {
-            let mantissa = self.cursor.difference::<STRICT>(false, beyond)?.unwrap_or_default();
+        let packed = if op.kind == WireType::Decimal {
+            let mantissa = self.cursor.difference::<STRICT>(false, overflow_code)?.unwrap_or_default();
             let base = self.base(op, start)?;
             let exponent = i128::from(base.exponent) + difference;
             let mantissa = i64::try_from(i128::from(base.bits as i64) + mantissa);
@@ -403,11 +406,11 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
             }
             PackedValue::int(value as u64)
         };
-        self.assign(op, Some(found));
-        Ok(Some(found))
+        self.assign(op, Some(packed));
+        Ok(Some(packed))
     }
 
-    /// A text with something taken away at one of its ends, and something put there.
+    /// Decodes a text by cutting bytes at one end of its base and putting others there.
     fn piece<const STRICT: bool>(
         &mut self,
         op: &DecodeOp,
@@ -418,55 +421,55 @@ impl<'p, 'b> ExactDecodePass<'p, 'b> {
         let piece = self.piece_of::<STRICT>(op.kind)?;
         let base = self.base(op, start)?;
         let (at_end, cut) = if cut >= 0 { (true, cut as usize) } else { (false, !cut as usize) };
-        let kept = base.text_len().checked_sub(cut).ok_or((MessageFaultCode::D7, start))?;
-        let kept = if at_end { 0..kept } else { cut..cut + kept };
-        self.put_together(op, base, TextDelta { piece, at_end, kept }, start)
+        let kept_len = base.text_len().checked_sub(cut).ok_or((MessageFaultCode::D7, start))?;
+        let kept_range = if at_end { 0..kept_len } else { cut..cut + kept_len };
+        self.assemble_text(op, base, TextDelta { piece, at_end, kept_range }, start)
     }
 
     fn tail<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
-        let start = self.cursor.at;
+        let start = self.cursor.offset;
         let Some(tail) = self.read::<STRICT>(op.kind, op.optional)? else {
             self.assign(op, None);
             return Ok(None);
         };
         let base = self.base(op, start)?;
-        let kept = base.text_len().saturating_sub(tail.text_len());
-        let change = TextDelta { piece: tail, at_end: true, kept: 0..kept };
-        self.put_together(op, base, change, start).map(Some)
+        let kept_len = base.text_len().saturating_sub(tail.text_len());
+        let change = TextDelta { piece: tail, at_end: true, kept_range: 0..kept_len };
+        self.assemble_text(op, base, change, start).map(Some)
     }
 
     fn piece_of<const STRICT: bool>(&mut self, kind: WireType) -> Result<PackedValue, WireFault> {
         Ok(self.read::<STRICT>(kind, false)?.unwrap_or(PackedValue::int(0)))
     }
 
-    fn put_together(
+    fn assemble_text(
         &mut self,
         op: &DecodeOp,
         base: PackedValue,
         change: TextDelta,
         start: usize,
     ) -> Result<PackedValue, WireFault> {
-        let TextDelta { piece, at_end, kept } = change;
+        let TextDelta { piece, at_end, kept_range } = change;
         let arena = &mut self.workspace.arena;
         let from = arena.len();
         if at_end {
-            base.copy(kept, arena);
+            base.copy(kept_range, arena);
             piece.copy(0..piece.text_len(), arena);
         } else {
             piece.copy(0..piece.text_len(), arena);
-            base.copy(kept, arena);
+            base.copy(kept_range, arena);
         }
         let text = &arena[from..];
         if op.kind == WireType::Unicode && std::str::from_utf8(text).is_err() {
             return Err((MessageFaultCode::R2, start));
         }
-        let found =
+        let packed =
             if text.len() <= 8 { PackedValue::short(text) } else { PackedValue::long(from, text.len()) };
-        if !found.long {
+        if !packed.long {
             arena.truncate(from);
         }
-        self.assign(op, Some(found));
-        Ok(found)
+        self.assign(op, Some(packed));
+        Ok(packed)
     }
 }
 
@@ -477,11 +480,11 @@ struct TextDelta {
     /// They come after the kept ones, not before.
     at_end: bool,
     /// Bytes of the text before.
-    kept: Range<usize>,
+    kept_range: Range<usize>,
 }
 
-/// Decodes one op of a message whose others are done elsewhere, with its bit; gives its length in bytes, none at a
-/// fault.
+/// Decodes one op of a message whose other ops are decoded elsewhere, with its bit. Returns its length in bytes, or
+/// `None` at a fault.
 pub(super) fn decode_op(
     workspace: &mut DecodeWorkspace,
     op: usize,
@@ -494,22 +497,22 @@ pub(super) fn decode_op(
     let op = &program.ops[op];
     let mut pass = ExactDecodePass::new(workspace, &program, bytes);
     let mut bits = PresenceMap::one(bit);
-    let found = if pass.workspace.strict {
-        pass.checked::<true>(op, &mut bits)
+    let outcome = if pass.workspace.strict {
+        pass.decode_value::<true>(op, &mut bits)
     } else {
-        pass.checked::<false>(op, &mut bits)
+        pass.decode_value::<false>(op, &mut bits)
     };
-    if let Some(found) = found.ok()? {
-        pass.push(found.form(op.kind), found, op);
+    if let Some(packed) = outcome.ok()? {
+        pass.push(packed.form(op.kind), packed, op);
     }
-    let used = pass.cursor.at;
+    let used = pass.cursor.offset;
     workspace.text_fits(0).then_some(used)
 }
 
-/// The code of a decimal with a part beyond the bounds of its own type: its exponent is beyond 63, or its mantissa
-/// beyond 64 bits.
+/// Returns the fault code for a decimal with a part outside the bounds of its own type. The exponent may be beyond 63,
+/// or the mantissa beyond 64 bits.
 #[cold]
-fn of_decimal(op: &DecodeOp, code: MessageFaultCode) -> MessageFaultCode {
+fn decimal_fault_code(op: &DecodeOp, code: MessageFaultCode) -> MessageFaultCode {
     let is_part = op.kind == WireType::Decimal || matches!(op.role, OpRole::Exponent | OpRole::Mantissa);
     match code {
         MessageFaultCode::D2 | MessageFaultCode::R4 if is_part => MessageFaultCode::R1,

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum MessageFaultCode {
     /// A value that the field cannot have: of another type, not its constant, shorter than a tail can encode.
     D1,
-    /// An integer that is none of its type.
+    /// An integer outside the bounds of its type.
     D2,
     /// A decimal that the operators of exponent and mantissa cannot encode.
     D3,
@@ -33,7 +33,7 @@ pub enum MessageFaultCode {
     R2,
     /// Characters of more than seven bits in a string of such.
     R3,
-    /// An integer that does not fit into the field's type, by a difference or as it was encoded.
+    /// An integer that does not fit into the field's type, after a difference or as encoded.
     R4,
     /// A decimal that is no integer of the field's type.
     R5,
@@ -57,7 +57,7 @@ pub enum MessageFaultCode {
 }
 
 impl MessageFaultCode {
-    /// The word for this code.
+    /// Returns the word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl MessageFaultCode {
         }
     }
 
-    /// The description of the fault.
+    /// Returns the description of the fault.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -130,17 +130,17 @@ impl MessageFaultCode {
     }
 }
 
-/// Why a message is none: code, place and whose value it was. It prints as a sentence.
+/// The fault of a message: its code, its place and its field. It prints as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageFault {
     /// The code of the fault.
     pub code: MessageFaultCode,
-    /// The template, empty where it is not known.
+    /// The template, or an empty text if it is unknown.
     pub template: String,
-    /// The field, empty where it is none.
+    /// The field, or an empty text if the fault belongs to no field.
     pub field: String,
     /// The byte of the message at which the value begins.
-    pub at: usize,
+    pub offset: usize,
 }
 
 impl fmt::Display for MessageFault {
@@ -155,7 +155,7 @@ impl fmt::Display for MessageFault {
         if !self.field.is_empty() {
             write!(f, ", field {}", self.field)?;
         }
-        write!(f, ", at byte {} of the message", self.at)
+        write!(f, ", at byte {} of the message", self.offset)
     }
 }
 

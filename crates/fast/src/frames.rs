@@ -1,4 +1,4 @@
-//! Where messages begin and end: what is around them in files, captures and logs.
+//! The framing of messages in files, captures and logs.
 
 use super::fault::MessageFaultCode;
 use unitape_base::Error;
@@ -19,7 +19,7 @@ pub enum StreamFraming {
     /// Frames with a number of four bytes and a channel of one before each message, as CME has it; or the lines of a
     /// log with the bytes in hexadecimal after the last bracket.
     Cme,
-    /// A number of four bytes before each message, and nothing that shows where it ends.
+    /// A number of four bytes before each message, and nothing that shows the end of the message.
     Moex,
     /// Packets as in `Frames`, each of any number of messages; the first is its header.
     Emdi,
@@ -32,7 +32,7 @@ pub enum StreamFraming {
 }
 
 impl StreamFraming {
-    /// Bytes before a message that are none of its own.
+    /// Returns the number of bytes before each message that are not part of the message.
     pub(super) const fn head_bytes(self) -> usize {
         match self {
             StreamFraming::Cme => 5,
@@ -41,7 +41,7 @@ impl StreamFraming {
         }
     }
 
-    /// Whether a packet may have several messages.
+    /// Returns whether a packet may have several messages.
     pub(super) const fn many(self) -> bool {
         matches!(self, StreamFraming::Emdi | StreamFraming::LengthPrefix)
     }
@@ -61,7 +61,7 @@ pub(super) enum NextPacket {
         offset: u64,
         bytes: Vec<u8>,
     },
-    /// A message begins here; only decoding shows where it ends.
+    /// A message begins here. Only decoding shows its end.
     Open {
         offset: u64,
         from: usize,
@@ -72,7 +72,7 @@ pub(super) enum NextPacket {
     Bad {
         offset: u64,
         code: MessageFaultCode,
-        what: &'static str,
+        reason: &'static str,
     },
     End,
 }
@@ -81,12 +81,12 @@ pub(super) enum NextPacket {
 pub(super) struct PacketReader<'s> {
     pub source: InputBuffer<'s>,
     framing: StreamFraming,
-    pub at: usize,
+    pub buffer_offset: usize,
     walker: Option<CaptureWalker>,
     fragments: IpReassembler,
     text: bool,
     lines: u64,
-    begun: bool,
+    has_begun: bool,
 }
 
 impl<'s> PacketReader<'s> {
@@ -94,45 +94,45 @@ impl<'s> PacketReader<'s> {
         Self {
             source,
             framing,
-            at: 0,
+            buffer_offset: 0,
             walker: None,
             fragments: IpReassembler::default(),
             text: false,
             lines: 0,
-            begun: false,
+            has_begun: false,
         }
     }
 
-    /// Makes `wanted` bytes of what comes next be there, if there are; waits no longer for any more.
+    /// Reads until `wanted` bytes are buffered or the input ends. It does not wait for more bytes.
     pub fn fill(&mut self, wanted: usize) -> Result<bool, Error> {
         if self.bytes_buffered() < wanted && !self.source.eof {
-            self.source.read(self.at, wanted)?;
-            self.at = 0;
+            self.source.read(self.buffer_offset, wanted)?;
+            self.buffer_offset = 0;
         }
         Ok(self.bytes_buffered() >= wanted)
     }
 
-    /// Whether this many bytes are not there yet.
+    /// Returns whether the source lacks bytes that may still arrive.
     fn lacks(&self, wanted: usize) -> bool {
         self.bytes_buffered() < wanted && !self.source.eof
     }
 
-    /// Bytes there of what comes next.
+    /// Counts the buffered bytes that are not read yet.
     pub fn bytes_buffered(&self) -> usize {
-        self.source.bytes().len() - self.at
+        self.source.bytes().len() - self.buffer_offset
     }
 
     fn offset(&self) -> u64 {
-        self.source.base + self.at as u64
+        self.source.base + self.buffer_offset as u64
     }
 
-    /// The next packet or message.
+    /// Reads the next packet or message.
     pub fn next(&mut self) -> Result<NextPacket, Error> {
-        if !self.begun {
+        if !self.has_begun {
             if self.lacks(4) {
                 return Ok(NextPacket::More(4));
             }
-            self.begun = true;
+            self.has_begun = true;
             let head = self.source.bytes();
             let packets =
                 matches!(self.framing, StreamFraming::Frames | StreamFraming::Cme | StreamFraming::Emdi);
@@ -156,7 +156,7 @@ impl<'s> PacketReader<'s> {
         }
         match self.framing {
             StreamFraming::Moex | StreamFraming::Raw => {
-                let (offset, from) = (self.offset(), self.at);
+                let (offset, from) = (self.offset(), self.buffer_offset);
                 Ok(NextPacket::Open { offset, from })
             }
             StreamFraming::LengthPrefix => self.block(),
@@ -164,18 +164,18 @@ impl<'s> PacketReader<'s> {
         }
     }
 
-    /// Nothing after this place can be decoded.
-    fn lost(&mut self, code: MessageFaultCode, what: &'static str) -> Result<NextPacket, Error> {
+    /// Ends the stream with a fault: nothing after this offset can be decoded.
+    fn end_with_fault(&mut self, code: MessageFaultCode, reason: &'static str) -> Result<NextPacket, Error> {
         let offset = self.offset();
         self.skip_to_end()?;
-        Ok(NextPacket::Bad { offset, code, what })
+        Ok(NextPacket::Bad { offset, code, reason })
     }
 
-    /// Passes over all there is; how much that was.
+    /// Skips the rest of the input and returns its length in bytes.
     pub fn skip_to_end(&mut self) -> Result<u64, Error> {
         let from = self.offset();
         loop {
-            self.at = self.source.bytes().len();
+            self.buffer_offset = self.source.bytes().len();
             if !self.fill(1)? {
                 return Ok(self.offset() - from);
             }
@@ -184,17 +184,17 @@ impl<'s> PacketReader<'s> {
 
     fn packet(&mut self, head: usize, length: usize) -> Result<NextPacket, Error> {
         if length > MESSAGE_BYTES_MAX {
-            return self.lost(MessageFaultCode::TooLarge, "a length of more than 16 MiB");
+            return self.end_with_fault(MessageFaultCode::TooLarge, "a length of more than 16 MiB");
         }
         if self.lacks(head + length) {
             return Ok(NextPacket::More(head + length));
         }
         if self.bytes_buffered() < head + length {
-            return self.lost(MessageFaultCode::Truncated, "the input ends inside the packet");
+            return self.end_with_fault(MessageFaultCode::Truncated, "the input ends inside the packet");
         }
-        let from = self.at + head;
-        self.at = from + length;
-        Ok(NextPacket::Packet { offset: self.source.base + from as u64, from, to: self.at })
+        let from = self.buffer_offset + head;
+        self.buffer_offset = from + length;
+        Ok(NextPacket::Packet { offset: self.source.base + from as u64, from, to: self.buffer_offset })
     }
 
     fn frame(&mut self) -> Result<NextPacket, Error> {
@@ -202,31 +202,32 @@ impl<'s> PacketReader<'s> {
             return Ok(NextPacket::More(4));
         }
         if self.bytes_buffered() < 4 {
-            return self.lost(MessageFaultCode::Truncated, "the input ends inside a length");
+            return self.end_with_fault(MessageFaultCode::Truncated, "the input ends inside a length");
         }
-        let length = self.source.bytes()[self.at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+        let length =
+            self.source.bytes()[self.buffer_offset..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
         self.packet(4, length as usize)
     }
 
     fn block(&mut self) -> Result<NextPacket, Error> {
-        let bytes = &self.source.bytes()[self.at..];
+        let bytes = &self.source.bytes()[self.buffer_offset..];
         if bytes.len() < 5 && !bytes.iter().any(|b| *b >= 0x80) && !self.source.eof {
             return Ok(NextPacket::More(0));
         }
         let Some(stop) = bytes.iter().take(5).position(|b| *b >= 0x80) else {
             if bytes.len() < 5 {
-                return self.lost(MessageFaultCode::Truncated, "the input ends inside a length");
+                return self.end_with_fault(MessageFaultCode::Truncated, "the input ends inside a length");
             }
-            return self.lost(MessageFaultCode::D2, "a length of a block that does not end");
+            return self.end_with_fault(MessageFaultCode::D2, "a length of a block that does not end");
         };
         let length = bytes[..=stop].iter().fold(0u64, |length, b| length << 7 | u64::from(b & 0x7f));
         if length == 0 {
             let offset = self.offset();
-            self.at += stop + 1;
+            self.buffer_offset += stop + 1;
             return Ok(NextPacket::Bad {
                 offset,
                 code: MessageFaultCode::D12,
-                what: MessageFaultCode::D12.text(),
+                reason: MessageFaultCode::D12.text(),
             });
         }
         self.packet(stop + 1, length as usize)
@@ -241,19 +242,27 @@ impl<'s> PacketReader<'s> {
                 return Ok(self.fragments_end());
             }
             let walker = self.walker.get_or_insert_default();
-            let (offset, found) =
-                (self.source.base + self.at as u64, walker.next(self.source.bytes(), self.at));
-            match found {
+            let (offset, record) = (
+                self.source.base + self.buffer_offset as u64,
+                walker.next(self.source.bytes(), self.buffer_offset),
+            );
+            match record {
                 NextCaptureRecord::More if self.source.eof => {
-                    return self.lost(MessageFaultCode::Truncated, "the capture ends inside a record");
+                    return self
+                        .end_with_fault(MessageFaultCode::Truncated, "the capture ends inside a record");
                 }
                 NextCaptureRecord::More => return Ok(NextPacket::More(0)),
-                NextCaptureRecord::Lost { what } => return self.lost(MessageFaultCode::Garbage, what),
-                NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => self.at = end,
+                NextCaptureRecord::Lost { reason } => {
+                    return self.end_with_fault(MessageFaultCode::Garbage, reason);
+                }
+                NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => {
+                    self.buffer_offset = end
+                }
                 NextCaptureRecord::Packet(packet) => {
-                    self.at = packet.end;
+                    self.buffer_offset = packet.end;
                     let bytes = &self.source.bytes()[packet.bytes.clone()];
-                    let bad = |what| Ok(NextPacket::Bad { offset, code: MessageFaultCode::Garbage, what });
+                    let bad =
+                        |reason| Ok(NextPacket::Bad { offset, code: MessageFaultCode::Garbage, reason });
                     match capture::udp(packet.link, bytes, packet.is_cut()) {
                         UdpParseOutcome::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
@@ -270,9 +279,12 @@ impl<'s> PacketReader<'s> {
                         }
                         UdpParseOutcome::Fragment(part) => {
                             let before = self.fragments.counts();
-                            let whole = self.fragments.add(&part, bytes, packet.ts_ns);
-                            if let Some(whole) = whole {
-                                return Ok(NextPacket::Text { offset, bytes: whole.payload.to_vec() });
+                            let full_datagram = self.fragments.add(&part, bytes, packet.ts_ns);
+                            if let Some(full_datagram) = full_datagram {
+                                return Ok(NextPacket::Text {
+                                    offset,
+                                    bytes: full_datagram.payload.to_vec(),
+                                });
                             }
                             let now = self.fragments.counts();
                             if now.contradicting > before.contradicting {
@@ -285,14 +297,14 @@ impl<'s> PacketReader<'s> {
                                 return bad("a datagram of which fragments are missing, before this place");
                             }
                         }
-                        UdpParseOutcome::Bad(what) => return bad(what),
+                        UdpParseOutcome::Bad(reason) => return bad(reason),
                     }
                 }
             }
         }
     }
 
-    /// The end of a capture: datagrams of which fragments are missing are one bad packet, and then there is nothing more.
+    /// Ends a capture. Incomplete datagrams count as one bad packet; after it, there is nothing more.
     fn fragments_end(&mut self) -> NextPacket {
         let before = self.fragments.counts();
         self.fragments.finish();
@@ -300,20 +312,20 @@ impl<'s> PacketReader<'s> {
             true => NextPacket::Bad {
                 offset: self.offset(),
                 code: MessageFaultCode::Garbage,
-                what: "datagrams of which fragments are missing, at the end of the capture",
+                reason: "datagrams of which fragments are missing, at the end of the capture",
             },
             false => NextPacket::End,
         }
     }
 
-    /// A line of hexadecimal digits; empty ones are passed over.
+    /// Reads a line of hexadecimal digits and skips empty lines.
     fn line(&mut self) -> Result<NextPacket, Error> {
         loop {
-            let bytes = &self.source.bytes()[self.at..];
+            let bytes = &self.source.bytes()[self.buffer_offset..];
             let end = memchr::memchr(b'\n', bytes);
             if end.is_none() && !self.source.eof {
                 if bytes.len() > 2 * MESSAGE_BYTES_MAX {
-                    return self.lost(MessageFaultCode::TooLarge, "a line of more than 32 MiB");
+                    return self.end_with_fault(MessageFaultCode::TooLarge, "a line of more than 32 MiB");
                 }
                 return Ok(NextPacket::More(0));
             }
@@ -323,22 +335,22 @@ impl<'s> PacketReader<'s> {
             }
             let offset = self.lines;
             self.lines += 1;
-            let seen = end.map_or(line.len(), |end| end + 1);
+            let consumed_len = end.map_or(line.len(), |end| end + 1);
             let text = match self.framing {
                 StreamFraming::Cme => line.rsplit(|b| *b == b']').next().unwrap_or(line),
                 _ => line,
             };
-            let found = hex(text);
+            let hex_bytes = hex(text);
             let empty = text.trim_ascii().is_empty();
-            self.at += seen;
-            match found {
+            self.buffer_offset += consumed_len;
+            match hex_bytes {
                 Some(_) if empty => {}
                 Some(bytes) => return Ok(NextPacket::Text { offset, bytes }),
                 None => {
                     return Ok(NextPacket::Bad {
                         offset,
                         code: MessageFaultCode::Garbage,
-                        what: "a line that is not hexadecimal",
+                        reason: "a line that is not hexadecimal",
                     });
                 }
             }

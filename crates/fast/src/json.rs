@@ -1,15 +1,16 @@
-//! Messages as JSON Lines: what `unitape decode fast --json` prints.
+//! Messages as JSON Lines: the output of `unitape decode fast --json`.
 //!
 //! ```text
 //! {"file":"a","n":4,"offset":130,"type":{"id":7,"name":"Quote"},"fields":{"SeqNum":3,"Px":{"mantissa":942755,"exponent":-2},"Levels":[{"Qty":5}]}}
 //! {"file":"a","n":5,"offset":168,"error":{"code":"D9","message":"…"}}
 //! ```
 //!
-//! One object for each message, good or bad, in order. Integers are numbers, a byte vector and text that is not UTF-8
-//! `{"hex":"…"}`, a group is an object and a sequence an array. Absent fields and lengths are left out. The fields of
-//! a static reference are among those of the template. A dynamic reference is an object under `@ref`. A name that the
-//! template holds more than once is always an array. Elements of one value without a name are that value. Bytes after
-//! the message of a frame are counted (`rest_bytes`). The schema is `docs/schema/decode-fast.schema.json`.
+//! It writes one object for each message, good or bad, in order. Integers are numbers. A byte vector and text that is
+//! not UTF-8 are `{"hex":"…"}`. A group is an object and a sequence an array. Absent fields and lengths are left out.
+//! The fields of a static reference are among the fields of the template. A dynamic reference is an object under
+//! `@ref`. A name that the template holds more than once is always an array. An element with a single value without a
+//! name is that value. Bytes after the message of a frame are counted (`rest_bytes`). The schema is
+//! `docs/schema/decode-fast.schema.json`.
 
 use super::fault::{MessageFault, MessageFaultCode};
 use super::frames::{MESSAGE_BYTES_MAX, NextPacket, PacketReader, StreamFraming};
@@ -39,7 +40,7 @@ pub enum DictionaryResetPolicy {
     Never,
     /// Before each message.
     Message,
-    /// Before each packet, of which framing says how many messages it has.
+    /// A reset before each packet; the framing determines how many messages a packet has.
     Packet,
 }
 
@@ -48,17 +49,17 @@ pub enum DictionaryResetPolicy {
 pub struct DecodeSummary {
     /// Good messages.
     pub messages: u64,
-    /// Bad ones, and what is no message.
+    /// The number of bad messages and of packets without a message.
     pub errors: u64,
 }
 
 /// The decoder writes its output at this size, within a message as well, and before it waits for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// Decodes all of `input` to JSON Lines on `out`. The decoder continues where it was.
+/// Decodes all of `input` to JSON Lines on `out`. The decoder continues from its previous state.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Messages that were decoded before are written.
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
@@ -75,39 +76,41 @@ pub fn decode_json(
             Ok(unit) => unit,
             Err(error) => break Err(error),
         };
-        let wanted = match unit {
+        let needed_bytes = match unit {
             NextPacket::More(more) => Ok(Some(more)),
             NextPacket::End => break Ok(()),
-            NextPacket::Bad { offset, code, what } => {
-                lines.bad(offset, code.as_str(), &what);
+            NextPacket::Bad { offset, code, reason } => {
+                lines.bad(offset, code.as_str(), &reason);
                 Ok(None)
             }
             NextPacket::Packet { offset, from, to } => {
                 let packet = &units.source.bytes()[from..to];
-                let place = PacketOffset { offset, is_bytes: true };
-                lines.packet(place, packet, decoder, options).map(|()| None)
+                let packet_offset = PacketOffset { offset, is_bytes: true };
+                lines.packet(packet_offset, packet, decoder, options).map(|()| None)
             }
             NextPacket::Text { offset, bytes } => {
-                let place = PacketOffset { offset, is_bytes: false };
-                lines.packet(place, &bytes, decoder, options).map(|()| None)
+                let packet_offset = PacketOffset { offset, is_bytes: false };
+                lines.packet(packet_offset, &bytes, decoder, options).map(|()| None)
             }
             NextPacket::Open { offset, from } => {
                 let open = lines.open(offset, from, &mut units, decoder, options);
                 open.map(|is_whole| (!is_whole).then_some(0))
             }
         };
-        let wanted = match wanted {
-            Ok(wanted) => wanted,
+        let needed_bytes = match needed_bytes {
+            Ok(needed_bytes) => needed_bytes,
             Err(error) => break Err(error),
         };
-        if let Some(wanted) = wanted {
+        if let Some(needed_bytes) = needed_bytes {
             // Shown before anything is waited for; who sends little at a time is not asked about each byte.
             lines.flush()?;
-            let known = wanted > 0;
-            if let Err(error) = units.fill(if known { wanted } else { units.bytes_buffered() + patience }) {
+            let is_size_known = needed_bytes > 0;
+            if let Err(error) =
+                units.fill(if is_size_known { needed_bytes } else { units.bytes_buffered() + patience })
+            {
                 break Err(error);
             }
-            if !known {
+            if !is_size_known {
                 patience = (2 * patience).min(READ_BYTES);
             }
             continue;
@@ -121,7 +124,7 @@ pub fn decode_json(
     result.map(|()| lines.summary)
 }
 
-/// Where a packet is in the input.
+/// The place of a packet in the input.
 #[derive(Clone, Copy)]
 struct PacketOffset {
     /// Offset of a byte, or the number of a line where packets are lines of text.
@@ -149,15 +152,15 @@ impl JsonLineWriter<'_> {
         Ok(())
     }
 
-    /// The messages of a packet.
+    /// Decodes the messages of a packet.
     fn packet(
         &mut self,
-        place: PacketOffset,
+        packet_offset: PacketOffset,
         packet: &[u8],
         decoder: &mut Decoder,
         options: JsonDecodeOptions,
     ) -> Result<(), Error> {
-        let PacketOffset { offset, is_bytes } = place;
+        let PacketOffset { offset, is_bytes } = packet_offset;
         let head = options.framing.head_bytes();
         let Some(mut rest) = packet.get(head..) else {
             self.bad(offset, MessageFaultCode::Truncated.as_str(), &"a packet that is shorter than its head");
@@ -173,16 +176,16 @@ impl JsonLineWriter<'_> {
                     reset = DictionaryResetPolicy::Never;
                 }
             }
-            let begun = if is_bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
+            let message_offset = if is_bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
             let templates = decoder.templates().clone();
             let used = match decoder.decode(rest) {
                 Ok(message) => {
                     let left = if options.framing.many() { 0 } else { rest.len() - message.bytes };
-                    self.message(begun, &templates, &message, left)?;
+                    self.message(message_offset, &templates, &message, left)?;
                     message.bytes
                 }
                 Err(fault) => {
-                    self.fault(begun, &fault);
+                    self.fault(message_offset, &fault);
                     return Ok(());
                 }
             };
@@ -210,22 +213,22 @@ impl JsonLineWriter<'_> {
         }
         let templates = decoder.templates().clone();
         let bytes = &units.source.bytes()[from..];
-        let whole = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
+        let is_complete = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
         let result = match bytes.get(head..) {
             Some(bytes) => decoder.decode(bytes),
             None => Err(MessageFault {
                 code: MessageFaultCode::Truncated,
                 template: String::new(),
                 field: String::new(),
-                at: 0,
+                offset: 0,
             }),
         };
         match result {
             Ok(message) => {
                 self.message(offset, &templates, &message, 0)?;
-                units.at = from + head + message.bytes;
+                units.buffer_offset = from + head + message.bytes;
             }
-            Err(fault) if fault.code == MessageFaultCode::Truncated && !whole => return Ok(false),
+            Err(fault) if fault.code == MessageFaultCode::Truncated && !is_complete => return Ok(false),
             Err(fault) => {
                 self.fault(offset, &fault);
                 let rest = units.skip_to_end()?;
@@ -251,12 +254,12 @@ impl JsonLineWriter<'_> {
         self.bad(offset, fault.code.as_str(), fault);
     }
 
-    fn bad(&mut self, offset: u64, code: &str, what: &dyn Display) {
+    fn bad(&mut self, offset: u64, code: &str, reason: &dyn Display) {
         self.start(offset);
         self.text.extend_from_slice(b",\"error\":{\"code\":");
         string(&mut self.text, code);
         self.text.extend_from_slice(b",\"message\":");
-        string(&mut self.text, &what.to_string());
+        string(&mut self.text, &reason.to_string());
         self.text.extend_from_slice(b"}}\n");
         self.summary.errors += 1;
     }

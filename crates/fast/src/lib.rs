@@ -7,8 +7,8 @@
 //!                                    └ dictionaries, carried to the next message, as before where one is bad
 //! ```
 //!
-//! The specification is FAST 1.1 of 2006-12-20. `docs/formats-fast.md` documents what is supported of 1.2, and the
-//! choices where the specification leaves room. Values are of the types of the template, decimals exact.
+//! The specification is FAST 1.1 of 2006-12-20. `docs/formats-fast.md` lists the supported parts of 1.2, and the
+//! choices where the specification leaves room. Values have the types of the template; decimals are exact.
 //!
 //! ```
 //! use std::sync::Arc;

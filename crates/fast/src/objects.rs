@@ -6,8 +6,8 @@
 //!  dynamic reference                   {"@ref":{"type":{…},"fields":{…}}}
 //! ```
 //!
-//! Whether a block holds a name more than once is known of its template, static references written out: what is an array in
-//! one message is an array in all.
+//! The template alone decides whether a block holds a name more than once, with static references written out. So an
+//! array in one message is an array in all messages.
 
 use super::program::CompiledPart;
 use super::record::{FieldValue, Message, ObjectToken};
@@ -35,7 +35,7 @@ struct NamedPartIter<I> {
     after: I,
 }
 
-/// Where a part begins.
+/// The start of a part.
 struct NamedPart<I> {
     from: I,
     /// The place of the first part of its name.
@@ -43,7 +43,7 @@ struct NamedPart<I> {
     is_repeated: bool,
 }
 
-/// Writes what a message has, without the braces around it. Between parts `room` may let go of all but the last byte.
+/// Writes the parts of a message without the braces around them. Between parts, `room` may drop all bytes but the last.
 pub(super) fn fields<E>(
     out: &mut Vec<u8>,
     templates: &Templates,
@@ -78,10 +78,10 @@ pub(super) fn fields<E>(
         if !matches!(token, ObjectToken::End) {
             comma(out);
         }
-        let begun = match token {
-            ObjectToken::Value(info, of) => {
+        let open_object = match token {
+            ObjectToken::Value(info, field_value) => {
                 name(out, info, has_name);
-                one(out, of);
+                write_field_value(out, field_value);
                 continue;
             }
             ObjectToken::Sequence(info) => {
@@ -112,7 +112,7 @@ pub(super) fn fields<E>(
                 continue;
             }
         };
-        open.push(begun);
+        open.push(open_object);
     }
 }
 
@@ -126,7 +126,7 @@ fn object<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
     if has_repeats { by_name(tokens, end) } else { OpenObject::InOrder(end) }
 }
 
-/// Notes where the parts of the block at hand begin.
+/// Records where the parts of the current block begin.
 fn by_name<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
     tokens: &mut I,
     end: &'static [u8],
@@ -150,19 +150,20 @@ fn by_name<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
         };
         if let Some(from) = from {
             let is_repeated = info.is_repeated;
-            let place = parts.len();
-            let first = if is_repeated { *firsts.entry(info.key()).or_insert(place) } else { place };
+            let part_index = parts.len();
+            let first =
+                if is_repeated { *firsts.entry(info.key()).or_insert(part_index) } else { part_index };
             parts.push(NamedPart { from, first, is_repeated });
         }
         depth += usize::from(begins);
     }
-    // It keeps the order of those that have one name.
+    // It keeps the order of parts with the same name.
     parts.sort_by_key(|part| part.first);
     OpenObject::ByName(NamedPartIter { parts: parts.into_iter(), array: None, end, after: tokens.clone() })
 }
 
 impl<'m, I: Iterator<Item = ObjectToken<'m>> + Clone> NamedPartIter<I> {
-    /// The next part, its array open where it is in one; none when all arrays are over.
+    /// Takes the next part and opens its array if it is in an array. Returns `None` when all arrays are closed.
     fn next(&mut self, out: &mut Vec<u8>, has_name: &mut bool) -> Option<I> {
         let part = self.parts.next();
         let array = part.as_ref().filter(|part| part.is_repeated).map(|part| part.first);
@@ -191,9 +192,9 @@ impl<'m, I: Iterator<Item = ObjectToken<'m>> + Clone> NamedPartIter<I> {
     }
 }
 
-/// Whether an element has one value alone, which has no name.
-fn is_bare<'m>(mut ahead: impl Iterator<Item = ObjectToken<'m>>) -> bool {
-    match (ahead.next(), ahead.next()) {
+/// Returns whether an element is a single value without a name.
+fn is_bare<'m>(mut tokens: impl Iterator<Item = ObjectToken<'m>>) -> bool {
+    match (tokens.next(), tokens.next()) {
         (Some(ObjectToken::Value(info, _)), Some(ObjectToken::End)) => {
             info.key().is_empty() && !info.is_repeated
         }
@@ -214,8 +215,8 @@ fn name(out: &mut Vec<u8>, info: &CompiledPart, has_name: bool) {
     }
 }
 
-fn one(out: &mut Vec<u8>, of: FieldValue<'_>) {
-    match of {
+fn write_field_value(out: &mut Vec<u8>, field_value: FieldValue<'_>) {
+    match field_value {
         FieldValue::Int(value) => signed(out, value),
         FieldValue::UInt(value) => number(out, value),
         FieldValue::Decimal { mantissa, exponent } => {

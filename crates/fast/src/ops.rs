@@ -49,7 +49,7 @@ impl OpCode {
         }
     }
 
-    /// Whether it looks at a previous value.
+    /// Returns whether the operator uses a previous value.
     pub fn has_slot(self) -> bool {
         matches!(self, OpCode::Copy | OpCode::Increment | OpCode::Delta | OpCode::Tail)
     }
@@ -59,10 +59,10 @@ impl OpCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpRole {
     Value,
-    /// The op after it is its mantissa, and left out where this is absent.
+    /// The op after it is its mantissa, which is left out if the exponent is absent.
     Exponent,
     Mantissa,
-    /// The op after it is its sequence, and left out where this is absent.
+    /// The op after it is its sequence, which is left out if the length is absent.
     Length,
 }
 
@@ -79,16 +79,17 @@ enum DictionaryId {
 pub(super) struct SlotAllocator(HashMap<(DictionaryId, QualifiedName, DictionaryKeyPart), u32>);
 
 impl SlotAllocator {
-    /// The number of the entry that a key names where the application type is `kind`.
+    /// Returns the number of the dictionary entry that a key names if the application type is `kind`. A new key gets
+    /// the next number.
     pub fn slot_number(&mut self, key: &DictionaryKey, kind: Option<&QualifiedName>) -> u32 {
-        let place = match &key.dictionary {
+        let dictionary_id = match &key.dictionary {
             DictionaryScope::Global => DictionaryId::Global,
             DictionaryScope::Template(index) => DictionaryId::Template(*index),
             DictionaryScope::Type => DictionaryId::Type(kind.cloned()),
             DictionaryScope::Named(name) => DictionaryId::Named(name.clone()),
         };
         let next = self.0.len() as u32;
-        *self.0.entry((place, key.name.clone(), key.part)).or_insert(next)
+        *self.0.entry((dictionary_id, key.name.clone(), key.part)).or_insert(next)
     }
 
     pub fn len(&self) -> usize {

@@ -16,13 +16,13 @@ pub(super) struct PackedValue {
 }
 
 impl PackedValue {
-    /// An integer, the mantissa of one, or an empty text.
+    /// Makes an integer, the mantissa of a decimal, or an empty text.
     #[inline(always)]
     pub fn int(bits: u64) -> Self {
         PackedValue { bits, exponent: 0, len: 0, long: false }
     }
 
-    /// A text of up to eight bytes.
+    /// Makes a text of up to eight bytes.
     #[inline(always)]
     pub fn short(text: &[u8]) -> Self {
         let mut word = [0; 8];
@@ -44,7 +44,7 @@ impl PackedValue {
         if kind == WireType::Decimal { self.exponent as u8 } else { self.len }
     }
 
-    /// A text in the arena.
+    /// Makes a text that is in the arena.
     #[inline(always)]
     pub fn long(from: usize, len: usize) -> Self {
         PackedValue { long: true, ..Self::int((from as u64) << 32 | len as u64) }

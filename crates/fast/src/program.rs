@@ -1,5 +1,5 @@
-//! Compiled templates: a flat list of ops, and the parts that each of them refers to. It knows neither how it is made
-//! ([`super::compile`]) nor who runs it.
+//! Compiled templates: a flat list of ops, and the parts to which each op refers. It knows neither its compiler
+//! ([`super::compile`]) nor the engines that run it.
 
 use super::entry::DecodedEntry;
 pub(super) use super::ops::{FaultLocation, NONE, OpCode, OpRole};
@@ -10,7 +10,7 @@ use super::template::{QualifiedName, TemplateField, WireType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A value, or what is around some.
+/// A value, or a structure around values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DecodeOp {
     pub code: OpCode,
@@ -73,7 +73,7 @@ pub(super) struct CompiledTemplate {
     pub has_repeats: bool,
     /// Any constant is in it, or may be in a message inside it.
     pub has_constants: bool,
-    /// The entries of dictionaries that it has: a range of [`DictionaryLayout::of`].
+    /// The entries of dictionaries that it has: a range of the layout of the dictionaries.
     pub shares: SharedSlotRange,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct ConstantEntry {
 pub(super) struct CompiledPart {
     /// The template in which it is written.
     pub template: u32,
-    pub of: CompiledPartKind,
+    pub kind: CompiledPartKind,
     /// It is a byte vector.
     pub is_bytes: bool,
     /// Its block is the element of a sequence.
@@ -108,9 +108,9 @@ pub(super) struct CompiledPart {
     pub is_repeated: bool,
     /// The block that it is the name of holds some name more than once.
     pub has_repeats: bool,
-    /// Where the constants before it in its block end, and where those of all of its block do.
+    /// The end of the constants before this part in its block, and the end of all constants of the block.
     pub constants: u32,
-    pub around: u32,
+    pub block_constants_end: u32,
     /// The constants of the block that it is the name of.
     pub inside: ConstantRange,
     /// It is one.
@@ -140,16 +140,16 @@ impl CompiledPartKind {
 }
 
 impl CompiledPart {
-    /// Its name in an object of JSON.
+    /// Returns the name of the part in a JSON object.
     pub fn key(&self) -> &str {
-        match &self.of {
+        match &self.kind {
             CompiledPartKind::Dynamic => "@ref",
             of => &of.name().local,
         }
     }
 
     pub fn name(&self) -> &QualifiedName {
-        self.of.name()
+        self.kind.name()
     }
 }
 
@@ -160,7 +160,7 @@ pub(super) struct DecodeProgram {
     pub blocks: Vec<OpBlock>,
     pub infos: Vec<CompiledPart>,
     pub initials: Vec<PackedValue>,
-    /// Initial values that are long texts: what every arena begins with.
+    /// Initial values that are long texts. Every arena begins with them.
     pub texts: Vec<u8>,
     pub entries: DictionaryLayout,
     pub constants: Vec<ConstantEntry>,

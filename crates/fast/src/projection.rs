@@ -1,21 +1,22 @@
-//! The fields that a caller wants of messages, and its tags for them.
+//! The fields that a caller selects, and the caller's tags for them.
 
 use super::template::{Instruction, Templates};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The tag of what was given none.
+/// The tag of a part without a tag.
 pub const UNTAGGED: u16 = u16::MAX;
 
-/// Which fields of which templates are delivered, each with a tag of the caller's. All else is passed over: its end is found,
-/// a message that is wrong there is refused with the same fault as ever, and dictionaries are kept as far as what is delivered,
-/// or a fault, depends on them. Its value is not made.
+/// The fields of each template that are delivered, each with a tag of the caller's. All other fields are skipped: their
+/// ends are found, and a bad message is refused with the same fault as without a projection. Their values are not made.
+/// Dictionaries are kept as far as a delivered field or a fault depends on them.
 ///
-/// A field is named by its template (the one that messages name, however much of it appears in others by static
-/// reference) and its path: the names of the groups and sequences around it and its own, with `/` between them. A group or
-/// a sequence comes when anything in it does, or when it is named itself; then it has a tag, too. Fields without names,
-/// the elements of vectors, are an empty name after the last `/`.
+/// A field is named by its template and its path. The template is the one that messages name, even if a static
+/// reference puts much of it into others. The path has the names of the enclosing groups and sequences and the field's
+/// own name, with `/` between them. A group or a sequence is delivered if a part in it is, or if it is named itself;
+/// then it has a tag, too. Fields without names, such as the elements of vectors, have an empty name after the last
+/// `/`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,7 +42,7 @@ pub struct Projection {
     selected: HashMap<usize, TemplateSelection>,
 }
 
-/// The fields that are wanted of a template.
+/// The selected fields of a template.
 #[derive(Debug, Clone, Default)]
 struct TemplateSelection {
     /// The tag of every field that is not named itself.
@@ -60,7 +61,7 @@ pub struct DecodedFieldRef {
 pub struct UnknownField {
     /// The template.
     pub template: String,
-    /// The path, none where the template is not there.
+    /// The path, or `None` if the template does not exist.
     pub path: Option<String>,
 }
 
@@ -76,74 +77,74 @@ impl fmt::Display for UnknownField {
 impl std::error::Error for UnknownField {}
 
 impl Projection {
-    /// Nothing of these templates.
+    /// Makes an empty projection of these templates.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
         Self { templates, selected: HashMap::new() }
     }
 
-    /// The templates.
+    /// Returns the templates.
     #[must_use]
     pub fn templates(&self) -> &Arc<Templates> {
         &self.templates
     }
 
-    /// Wants a field, a group or a sequence of a template, under a tag. Parts of the same path have the same tag.
-    /// Several templates may have one name: the part is wanted of those that have it.
+    /// Selects a field, a group or a sequence of a template, under a tag. Parts of the same path have the same tag. If
+    /// several templates have the name, the part is selected in each that has it.
     ///
     /// # Errors
-    /// If there is none.
+    /// Fails if there is no such part.
     pub fn field(mut self, template: &str, path: &str, tag: u16) -> Result<Self, UnknownField> {
-        let mut there = false;
-        for index in self.named(template)? {
-            there |= self.select(index, path, tag);
+        let mut has_part = false;
+        for index in self.find_templates(template)? {
+            has_part |= self.select(index, path, tag);
         }
         let unknown = || UnknownField { template: template.to_owned(), path: Some(path.to_owned()) };
-        there.then_some(self).ok_or_else(unknown)
+        has_part.then_some(self).ok_or_else(unknown)
     }
 
     /// Requests the part at a path of the template at this place in the list, under a tag. Returns whether there is
     /// one.
     pub fn select(&mut self, template: usize, path: &str, tag: u16) -> bool {
-        let there = self.paths_of(template).iter().any(|p| p == path);
-        if there {
+        let has_part = self.paths_of(template).iter().any(|p| p == path);
+        if has_part {
             self.selected.entry(template).or_default().paths.insert(path.to_owned(), tag);
         }
-        there
+        has_part
     }
 
-    /// Wants all of a template, under this tag where a field is not named itself.
+    /// Selects all parts of a template. A field without its own tag gets this tag.
     ///
     /// # Errors
-    /// If there is none.
+    /// Fails if there is no such template.
     pub fn template(mut self, template: &str, tag: u16) -> Result<Self, UnknownField> {
-        for index in self.named(template)? {
+        for index in self.find_templates(template)? {
             self.selected.entry(index).or_default().all = Some(tag);
         }
         Ok(self)
     }
 
-    /// Every path of a template, in its order, with those of groups and sequences.
+    /// Returns every path of a template, in the order of the template, with the paths of groups and sequences.
     ///
     /// # Errors
-    /// If there is none.
+    /// Fails if no template has this name.
     pub fn paths(&self, template: &str) -> Result<Vec<String>, UnknownField> {
-        Ok(self.named(template)?.into_iter().flat_map(|index| self.paths_of(index)).collect())
+        Ok(self.find_templates(template)?.into_iter().flat_map(|index| self.paths_of(index)).collect())
     }
 
-    /// The tag of the part at a path, none where it is not wanted.
+    /// Returns the tag of the part at a path, or `None` if the part is not selected.
     pub(super) fn tag(&self, template: usize, path: &str) -> Option<u16> {
         let selected = self.selected.get(&template)?;
         selected.paths.get(path).copied().or(selected.all)
     }
 
-    fn named(&self, template: &str) -> Result<Vec<usize>, UnknownField> {
+    fn find_templates(&self, template: &str) -> Result<Vec<usize>, UnknownField> {
         let list = self.templates.list();
-        let found: Vec<usize> = (0..list.len()).filter(|i| list[*i].name.local == template).collect();
-        if found.is_empty() {
+        let indexes: Vec<usize> = (0..list.len()).filter(|i| list[*i].name.local == template).collect();
+        if indexes.is_empty() {
             return Err(UnknownField { template: template.to_owned(), path: None });
         }
-        Ok(found)
+        Ok(indexes)
     }
 
     fn paths_of(&self, template: usize) -> Vec<String> {

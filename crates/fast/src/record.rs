@@ -31,7 +31,7 @@ pub enum FieldValue<'m> {
         /// The exponent.
         exponent: i8,
     },
-    /// A string: ASCII, or what should be UTF-8.
+    /// A string: ASCII, or text that should be UTF-8.
     Text(&'m [u8]),
     /// A byte vector.
     Bytes(&'m [u8]),
@@ -52,7 +52,7 @@ pub enum MessageToken<'m> {
     End,
 }
 
-/// An item with what is known of its name, for who writes objects.
+/// An item with the facts about its name, for code that writes objects.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectToken<'m> {
     Value(&'m CompiledPart, FieldValue<'m>),
@@ -87,27 +87,29 @@ pub struct Message<'m> {
     pub(super) program: &'m DecodeProgram,
     pub(super) entries: &'m [DecodedEntry],
     pub(super) arena: &'m [u8],
-    /// Its template, by its place in the list.
+    /// The index of its template in the list.
     pub template: usize,
     /// Bytes it has.
     pub bytes: usize,
 }
 
 impl<'m> Message<'m> {
-    /// The parts of the message, in order. Absent parts are left out, and so are those that the decoder's projection
-    /// does not have.
+    /// Returns the parts of the message, in order. Absent parts and parts outside the decoder's projection are left
+    /// out.
     pub fn items(&self) -> impl Iterator<Item = MessageToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
-        self.seen::<false>().map(move |seen| {
+        self.expanded_entries::<false>().map(move |expanded_entry| {
             let info = |entry: &DecodedEntry| &program.infos[entry.info() as usize];
-            match seen {
-                ExpandedEntry::Entry(entry) => match (entry.form(), &info(entry).of) {
-                    (DecodedEntryKind::Group, of) => MessageToken::Group(of.name()),
-                    (DecodedEntryKind::Sequence, of) => MessageToken::Sequence(of.name(), entry.bits as u32),
+            match expanded_entry {
+                ExpandedEntry::Entry(entry) => match (entry.form(), &info(entry).kind) {
+                    (DecodedEntryKind::Group, kind) => MessageToken::Group(kind.name()),
+                    (DecodedEntryKind::Sequence, kind) => {
+                        MessageToken::Sequence(kind.name(), entry.bits as u32)
+                    }
                     (_, CompiledPartKind::Field(field)) => {
                         MessageToken::Value(field, value(entry, program, arena))
                     }
-                    (_, of) => unreachable!("{of:?} has no value"),
+                    (_, kind) => unreachable!("{kind:?} has no value"),
                 },
                 ExpandedEntry::Element(_) => MessageToken::Element,
                 ExpandedEntry::Inner(_) => unreachable!("not asked for"),
@@ -116,10 +118,11 @@ impl<'m> Message<'m> {
         })
     }
 
-    /// The parts of the message with the tags of the projection, which without one are all [`super::UNTAGGED`].
+    /// Returns the parts of the message with the tags of the projection. Without a projection, all tags are
+    /// [`super::UNTAGGED`].
     pub fn tagged_tokens(&self) -> impl Iterator<Item = TaggedToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
-        self.seen::<false>().map(move |seen| match seen {
+        self.expanded_entries::<false>().map(move |expanded_entry| match expanded_entry {
             ExpandedEntry::Entry(entry) => match entry.form() {
                 DecodedEntryKind::Group => TaggedToken::Group(entry.tag()),
                 DecodedEntryKind::Sequence => TaggedToken::Sequence(entry.tag(), entry.bits as u32),
@@ -131,12 +134,12 @@ impl<'m> Message<'m> {
         })
     }
 
-    /// The parts of the message, with those of messages in the message, each with its compiled part.
+    /// Returns the parts of the message and of the messages inside it, each with its compiled part.
     pub(super) fn tokens(&self) -> impl Iterator<Item = ObjectToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
-        self.seen::<true>().map(move |seen| {
+        self.expanded_entries::<true>().map(move |expanded_entry| {
             let info = |entry: &DecodedEntry| &program.infos[entry.info() as usize];
-            match seen {
+            match expanded_entry {
                 ExpandedEntry::Entry(entry) => match entry.form() {
                     DecodedEntryKind::Group => ObjectToken::Group(info(entry)),
                     DecodedEntryKind::Sequence => ObjectToken::Sequence(info(entry)),
@@ -149,17 +152,17 @@ impl<'m> Message<'m> {
         })
     }
 
-    /// The value of a field that was looked up before; the first, where it is in a sequence.
+    /// Returns the value of a field that was looked up before. Returns the first value if the field is in a sequence.
     #[must_use]
     pub fn field(&self, field: DecodedFieldRef) -> Option<FieldValue<'m>> {
         let info = &self.program.infos[field.info as usize];
         let entry = match info.constant {
             Some(index) => {
-                // Its block is in the message if it is the template's own, or something says so.
-                let there = self
-                    .seen::<false>()
+                // Its block is in the message if it is the template's own, or if an entry shows it.
+                let is_present = self
+                    .expanded_entries::<false>()
                     .any(|s| matches!(s, ExpandedEntry::Entry(e) if e.info() == field.info));
-                there.then(|| &self.program.constants[index as usize].entry)
+                is_present.then(|| &self.program.constants[index as usize].entry)
             }
             None => {
                 self.entries.iter().find(|e| e.info() == field.info && e.form() <= DecodedEntryKind::Long)
@@ -168,7 +171,7 @@ impl<'m> Message<'m> {
         entry.map(|entry| value(entry, self.program, self.arena))
     }
 
-    /// The first value of this name outside of groups and sequences.
+    /// Finds the first value of this name outside of groups and sequences.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<FieldValue<'m>> {
         let mut depth = 0;
@@ -185,17 +188,21 @@ impl<'m> Message<'m> {
         None
     }
 
-    /// The value of one of its entries, if it is of this field.
-    pub(super) fn value(&self, entry: &'m DecodedEntry, of: &Arc<TemplateField>) -> Option<FieldValue<'m>> {
-        match &self.program.infos[entry.info() as usize].of {
-            CompiledPartKind::Field(field) if Arc::ptr_eq(field, of) => {
+    /// Returns the value of an entry if the entry is of this field.
+    pub(super) fn value(
+        &self,
+        entry: &'m DecodedEntry,
+        expected_field: &Arc<TemplateField>,
+    ) -> Option<FieldValue<'m>> {
+        match &self.program.infos[entry.info() as usize].kind {
+            CompiledPartKind::Field(field) if Arc::ptr_eq(field, expected_field) => {
                 Some(value(entry, self.program, self.arena))
             }
             _ => None,
         }
     }
 
-    fn seen<const INNER: bool>(&self) -> EntryExpander<'m, INNER> {
+    fn expanded_entries<const INNER: bool>(&self) -> EntryExpander<'m, INNER> {
         let block = &self.program.templates[self.template].inside;
         EntryExpander {
             infos: &self.program.infos,
@@ -277,9 +284,9 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
                 (self.inside, self.in_element) = (info.inside, true);
                 return Some(ExpandedEntry::Element(entry));
             }
-            self.inside = ConstantRange { from: info.constants, to: info.around };
+            self.inside = ConstantRange { from: info.constants, to: info.block_constants_end };
             self.in_element = info.in_element;
-            if INNER || !matches!(info.of, CompiledPartKind::Dynamic) {
+            if INNER || !matches!(info.kind, CompiledPartKind::Dynamic) {
                 return Some(ExpandedEntry::End);
             }
         }

@@ -64,7 +64,7 @@ impl DictionarySlot {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotUndo {
     pub slot: DictionarySlot,
-    pub place: u32,
+    pub slot_index: u32,
 }
 
 /// Entries that the same templates have, or nearly so.
@@ -88,5 +88,5 @@ pub(super) struct DictionaryLayout {
     /// The state of each entry before a value was put there.
     pub empty: Vec<DictionarySlot>,
     /// The shares of all templates; each has a range of it.
-    pub of: Vec<u32>,
+    pub template_shares: Vec<u32>,
 }

@@ -4,7 +4,7 @@ use super::entry::{DecodedEntry, DecodedEntryKind};
 use super::program::{CompiledPartKind, ConstantRange};
 use super::record::{FieldValue, Message, value};
 
-/// A value of a message, whatever its type, until somebody asks: most visitors know what to expect of a field.
+/// A value of a message whose type is not resolved yet: most visitors know what to expect of a field.
 #[derive(Debug, Clone, Copy)]
 pub struct DecodedValue<'m> {
     entry: &'m DecodedEntry,
@@ -17,28 +17,28 @@ impl<'m> DecodedValue<'m> {
         self.entry.unpacked_view().form == form as u8
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline(always)]
     #[must_use]
     pub fn get(self) -> FieldValue<'m> {
         of_any_form(self.entry, self.message)
     }
 
-    /// The value of an uInt32 or uInt64, or one encoded as such.
+    /// Returns the value of a uInt32 or uInt64, or of a field with the same encoding.
     #[inline(always)]
     #[must_use]
     pub fn uint(self) -> Option<u64> {
         self.is(DecodedEntryKind::UInt).then_some(self.entry.bits)
     }
 
-    /// The value of an int32 or int64.
+    /// Returns the value of an int32 or int64.
     #[inline(always)]
     #[must_use]
     pub fn int(self) -> Option<i64> {
         self.is(DecodedEntryKind::Int).then_some(self.entry.bits as i64)
     }
 
-    /// The number that a byte vector of up to eight bytes is, the highest first.
+    /// Reads a byte vector of up to eight bytes as a big-endian number.
     #[inline(always)]
     #[must_use]
     pub fn uint_of_bytes(self) -> Option<u64> {
@@ -51,7 +51,7 @@ impl<'m> DecodedValue<'m> {
         })
     }
 
-    /// Mantissa and exponent of a decimal.
+    /// Returns the mantissa and the exponent of a decimal.
     #[inline(always)]
     #[must_use]
     pub fn decimal(self) -> Option<(i64, i8)> {
@@ -65,35 +65,35 @@ impl<'m> DecodedValue<'m> {
 pub struct MessagePart<'m>(DecodedValue<'m>);
 
 impl MessagePart<'_> {
-    /// Its tag.
+    /// Returns the tag of the part.
     #[inline(always)]
     #[must_use]
     pub fn tag(self) -> u16 {
         self.0.entry.unpacked_view().tag
     }
 
-    /// As [`DecodedValue::uint`].
+    /// Returns an unsigned integer, as [`DecodedValue::uint`].
     #[inline(always)]
     #[must_use]
     pub fn uint(self) -> Option<u64> {
         self.0.uint()
     }
 
-    /// As [`DecodedValue::int`].
+    /// Returns a signed integer, as [`DecodedValue::int`].
     #[inline(always)]
     #[must_use]
     pub fn int(self) -> Option<i64> {
         self.0.int()
     }
 
-    /// As [`DecodedValue::decimal`].
+    /// Returns a decimal, as [`DecodedValue::decimal`].
     #[inline(always)]
     #[must_use]
     pub fn decimal(self) -> Option<(i64, i8)> {
         self.0.decimal()
     }
 
-    /// The text of one byte that it is.
+    /// Returns the character of a text of one byte.
     #[inline(always)]
     #[must_use]
     pub fn letter(self) -> Option<u8> {
@@ -113,7 +113,7 @@ pub struct MessagePartIter<'m> {
 }
 
 impl<'m> MessagePartIter<'m> {
-    /// The next one.
+    /// Returns the next part without taking it.
     #[inline(always)]
     #[must_use]
     pub fn first(&self) -> Option<MessagePart<'m>> {
@@ -121,14 +121,14 @@ impl<'m> MessagePartIter<'m> {
         Some(MessagePart(DecodedValue { entry, message: self.message }))
     }
 
-    /// It was read, and was a value.
+    /// Skips the next part, which must be a value.
     #[inline(always)]
     pub fn skip_value(&mut self) {
         let part = self.entries.next();
         debug_assert!(part.is_some_and(DecodedEntry::is_value), "no value");
     }
 
-    /// Whether an element begins, the first of a sequence or, with the end of the one before it, another: then it is taken.
+    /// Takes the start of the next element. Returns false if the sequence has no more elements.
     #[inline(always)]
     pub fn element(&mut self) -> bool {
         let begins = self.first().is_some_and(|MessagePart(part)| part.is(DecodedEntryKind::Element));
@@ -142,23 +142,24 @@ impl<'m> MessagePartIter<'m> {
 
 /// Receives the contents of a message, in order; see [`super::Decoder::decode_with`].
 pub trait MessageVisitor {
-    /// A field's tag, and its value.
+    /// Receives the tag and the value of a field.
     fn value(&mut self, tag: u16, value: DecodedValue<'_>);
-    /// A group begins.
+    /// Receives the start of a group.
     fn group(&mut self, _tag: u16) {}
-    /// A sequence of this many elements begins.
+    /// Receives the start of a sequence with this many elements.
     fn sequence(&mut self, _tag: u16, _elements: u32) {}
-    /// An element of the sequence begins.
+    /// Receives the start of an element of the sequence.
     fn element(&mut self) {}
-    /// The innermost open part ends.
+    /// Receives the end of the innermost open part.
     fn end(&mut self) {}
-    /// A message in the message begins, of this template; what it has comes under the tags of that one.
+    /// Receives the start of a message inside the message, with the index of its template. Its parts come under the
+    /// tags of that template.
     fn inner(&mut self, _template: usize) {}
-    /// It is over.
+    /// Receives the end of a message inside the message.
     fn inner_end(&mut self) {}
-    /// A visitor that knows what most values are can take these itself as they come, which is quicker, and the elements
-    /// among them; it leaves the first part that it does not take. It is asked between all other calls, and need take
-    /// nothing; of templates with constants it is not asked.
+    /// Takes parts directly, which is faster for a visitor that knows the types of most values. It may take values and
+    /// elements, and leaves the first part that it does not take. The decoder calls it between all other calls, and it
+    /// need not take anything. The decoder does not call it for templates with constants.
     #[inline(always)]
     fn parts(&mut self, _parts: &mut MessagePartIter<'_>) {}
 }
@@ -173,7 +174,7 @@ impl Message<'_> {
         }
     }
 
-    /// Where a template has no constant that anybody asked for, none is looked for.
+    /// Walks the parts of the message. Without `CONSTANTS`, it looks for no constants, because none is selected.
     #[inline(always)]
     fn walk<const CONSTANTS: bool>(&self, visitor: &mut impl MessageVisitor) {
         let program = self.program;
@@ -223,9 +224,9 @@ impl Message<'_> {
                         visitor.end();
                     }
                     let info = info();
-                    inside = ConstantRange { from: info.constants, to: info.around };
+                    inside = ConstantRange { from: info.constants, to: info.block_constants_end };
                     parts.in_element = info.in_element;
-                    match info.of {
+                    match info.kind {
                         // In which there may be constants.
                         CompiledPartKind::Dynamic if CONSTANTS => visitor.inner_end(),
                         _ => visitor.end(),

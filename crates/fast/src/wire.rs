@@ -6,38 +6,38 @@ use super::template::WireType;
 /// The largest exponent of a decimal, and without its sign the smallest.
 pub(super) const EXPONENT_MAX: i64 = 63;
 
-/// The code of a fault, and the byte where it is.
+/// The code of a fault and the offset of its byte.
 pub(super) type WireFault = (MessageFaultCode, usize);
 
 /// A message and how far it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WireCursor<'b> {
     pub bytes: &'b [u8],
-    pub at: usize,
+    pub offset: usize,
 }
 
 impl<'b> WireCursor<'b> {
-    /// The bytes up to the one with the stop bit.
+    /// Reads the bytes up to the byte with the stop bit.
     #[cold]
     pub fn entity(&mut self) -> Result<&'b [u8], WireFault> {
-        let start = self.at;
+        let start = self.offset;
         let rest = &self.bytes[start..];
         let stop = rest.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?;
-        self.at += stop + 1;
+        self.offset += stop + 1;
         Ok(&rest[..=stop])
     }
 
-    /// An integer of up to nine bytes, in the first of the two cases; a longer one is left where it is.
+    /// Reads an integer of up to nine bytes. Leaves a longer or overlong integer where it is and returns `None`.
     #[inline(always)]
     fn short<const SIGNED: bool, const STRICT: bool>(&mut self) -> Option<i64> {
-        let first = *self.bytes.get(self.at)?;
+        let first = *self.bytes.get(self.offset)?;
         let mut value = if SIGNED { i64::from((first << 1) as i8) >> 1 } else { i64::from(first & 0x7f) };
         if first >= 0x80 {
-            self.at += 1;
+            self.offset += 1;
             return Some(value);
         }
         // Overlong ones are for the general way.
-        let rest = self.bytes.get(self.at + 1..)?;
+        let rest = self.bytes.get(self.offset + 1..)?;
         if STRICT {
             let next = rest.first()? & 0x40 != 0;
             let overlong = if SIGNED { first == 0 && !next || first == 0x7f && next } else { first == 0 };
@@ -48,17 +48,17 @@ impl<'b> WireCursor<'b> {
         for (n, byte) in rest.iter().take(8).enumerate() {
             value = value << 7 | i64::from(byte & 0x7f);
             if *byte >= 0x80 {
-                self.at += n + 2;
+                self.offset += n + 2;
                 return Some(value);
             }
         }
         None
     }
 
-    /// An integer of any size that fits into ten bytes.
+    /// Reads an integer of any size that fits into ten bytes.
     #[cold]
     fn long(&mut self, signed: bool, strict: bool) -> Result<i128, WireFault> {
-        let start = self.at;
+        let start = self.offset;
         let mut groups = self.entity()?;
         let overlong = |groups: &[u8]| match groups {
             [0, next, ..] => !signed || next & 0x40 == 0,
@@ -78,17 +78,18 @@ impl<'b> WireCursor<'b> {
         Ok(groups.iter().fold(if negative { -1 } else { 0 }, |v: i128, b| v << 7 | i128::from(b & 0x7f)))
     }
 
-    /// An integer of no type: a difference; `beyond` is what is wrong with one that nothing can be added to.
+    /// Reads a difference, an integer without a type. Reports `overflow_code` for a difference that no value can take.
     #[inline(always)]
     pub fn difference<const STRICT: bool>(
         &mut self,
         nullable: bool,
-        beyond: MessageFaultCode,
+        overflow_code: MessageFaultCode,
     ) -> Result<Option<i128>, WireFault> {
-        let of_long = |(code, at)| (if code == MessageFaultCode::D2 { beyond } else { code }, at);
+        let difference_fault =
+            |(code, offset)| (if code == MessageFaultCode::D2 { overflow_code } else { code }, offset);
         let value = match self.short::<true, STRICT>() {
             Some(value) => i128::from(value),
-            None => self.long(true, STRICT).map_err(of_long)?,
+            None => self.long(true, STRICT).map_err(difference_fault)?,
         };
         Ok(match (nullable, value) {
             (true, 0) => None,
@@ -97,14 +98,14 @@ impl<'b> WireCursor<'b> {
         })
     }
 
-    /// An integer of this type, in two's complement.
+    /// Reads an integer of this type, in two's complement.
     #[inline(always)]
     pub fn int<const STRICT: bool>(
         &mut self,
         kind: WireType,
         nullable: bool,
     ) -> Result<Option<u64>, WireFault> {
-        let start = self.at;
+        let start = self.offset;
         let signed = matches!(kind, WireType::Int32 | WireType::Int64);
         let short = if signed { self.short::<true, STRICT>() } else { self.short::<false, STRICT>() };
         let Some(mut value) = short else { return self.long_int::<STRICT>(kind, nullable) };
@@ -128,7 +129,7 @@ impl<'b> WireCursor<'b> {
         kind: WireType,
         nullable: bool,
     ) -> Result<Option<u64>, WireFault> {
-        let start = self.at;
+        let start = self.offset;
         let (least, most) = kind.bounds().expect("an integer");
         let value = match (nullable, self.long(least < 0, STRICT)?) {
             (true, 0) => return Ok(None),
@@ -142,10 +143,11 @@ impl<'b> WireCursor<'b> {
         }
     }
 
-    /// The characters of a string, the last with its stop bit, without the noughts that are only marks.
+    /// Reads the characters of a string. The last character keeps its stop bit; zeros that only mark empty or null are
+    /// left out.
     #[inline(always)]
     pub fn ascii<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
-        let start = self.at;
+        let start = self.offset;
         let rest = self.bytes.get(start..).unwrap_or_default();
         let stop = match rest.first_chunk() {
             Some(eight) if u64::from_le_bytes(*eight) & STOPS != 0 => {
@@ -153,7 +155,7 @@ impl<'b> WireCursor<'b> {
             }
             _ => rest.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?,
         };
-        self.at = start + stop + 1;
+        self.offset = start + stop + 1;
         let characters = &rest[..=stop];
         if characters[0] & 0x7f != 0 {
             return Ok(Some(characters));
@@ -161,13 +163,13 @@ impl<'b> WireCursor<'b> {
         marked::<STRICT>(characters, nullable).map_err(|code| (code, start))
     }
 
-    /// Bytes with their number before them.
+    /// Reads a byte vector after its length.
     pub fn vector<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
-        let start = self.at;
+        let start = self.offset;
         let Some(length) = self.int::<STRICT>(WireType::UInt32, nullable)? else { return Ok(None) };
-        let rest = &self.bytes[self.at..];
+        let rest = &self.bytes[self.offset..];
         let bytes = rest.get(..length as usize).ok_or((MessageFaultCode::Truncated, start))?;
-        self.at += bytes.len();
+        self.offset += bytes.len();
         Ok(Some(bytes))
     }
 }
@@ -175,8 +177,8 @@ impl<'b> WireCursor<'b> {
 /// The stop bit of each of eight bytes.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Strings that begin with a nought. One nought marks an empty (or absent) string, one more a string that begins with
-/// a nought, and where it may be absent yet one more.
+/// Reads strings that begin with a zero. One zero marks an empty (or absent) string. One more zero marks a string that
+/// begins with a zero; an optional field needs yet one more.
 #[cold]
 fn marked<const STRICT: bool>(characters: &[u8], nullable: bool) -> Result<Option<&[u8]>, MessageFaultCode> {
     let nought = |n: usize| characters.get(n).is_some_and(|b| b & 0x7f == 0);
@@ -210,10 +212,10 @@ impl<'b> PresenceMap<'b> {
 
     #[inline(always)]
     pub fn read<const STRICT: bool>(cursor: &mut WireCursor<'b>) -> Result<Self, WireFault> {
-        match cursor.bytes.get(cursor.at) {
+        match cursor.bytes.get(cursor.offset) {
             Some(first @ 0x80..) => {
-                cursor.at += 1;
-                // After the last byte there are noughts without end.
+                cursor.offset += 1;
+                // After the last byte, the map continues with zeros without end.
                 Ok(PresenceMap { word: u64::from(*first) << 57, left: u32::MAX, rest: &[] })
             }
             _ => Self::read_more::<STRICT>(cursor),
@@ -221,7 +223,7 @@ impl<'b> PresenceMap<'b> {
     }
 
     fn read_more<const STRICT: bool>(cursor: &mut WireCursor<'b>) -> Result<Self, WireFault> {
-        let start = cursor.at;
+        let start = cursor.offset;
         let groups = cursor.entity()?;
         if STRICT && groups.len() > 1 && groups.last() == Some(&0x80) {
             return Err((MessageFaultCode::R7, start));
@@ -231,7 +233,7 @@ impl<'b> PresenceMap<'b> {
         Ok(bits)
     }
 
-    /// The next nine bytes of the map, if there are.
+    /// Loads the next nine bytes of the map, or fewer at its end.
     fn refill(&mut self) {
         let (now, rest) = self.rest.split_at(self.rest.len().min(9));
         self.word = 0;
@@ -252,7 +254,7 @@ impl<'b> PresenceMap<'b> {
         bit
     }
 
-    /// Whether a bit is left that says something.
+    /// Returns whether any remaining bit is set.
     #[inline(always)]
     pub fn any_left(&self) -> bool {
         self.word != 0 || self.rest.iter().any(|b| b & 0x7f != 0)

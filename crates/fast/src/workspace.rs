@@ -13,7 +13,7 @@ pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Bytes of the longer texts (of more than eight) that dictionaries have from messages, at most.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
+/// Texts of earlier messages are removed from the arena when it exceeds the referenced texts by this many bytes.
 const ARENA_BYTES: usize = 64 << 10;
 
 /// Dictionaries, which are carried from a message to the next, and the entries of one message.
@@ -31,7 +31,7 @@ pub(super) struct DecodeWorkspace {
     pub saved: Vec<DictionarySlot>,
     pub saved_filled: Vec<u32>,
     /// The template of that message, once it is known.
-    pub begun: u32,
+    pub current_template: u32,
     pub template_id: Option<u32>,
     pub entries: Vec<DecodedEntry>,
     /// The end of a message at the end of its buffer, with room after it.
@@ -49,14 +49,14 @@ pub(super) struct DecodeWorkspace {
 }
 
 impl DecodeWorkspace {
-    /// A workspace with empty dictionaries.
+    /// Makes a workspace with empty dictionaries.
     pub fn new(program: Arc<DecodeProgram>) -> Self {
         Self {
             slots: program.entries.empty.clone(),
             saved: program.entries.empty.clone(),
             filled: vec![1; program.entries.shares.len()],
             saved_filled: vec![1; program.entries.shares.len()],
-            begun: NONE,
+            current_template: NONE,
             arena: program.texts.clone(),
             sweep_at: program.texts.len() + ARENA_BYTES,
             kept_max: KEPT_BYTES_MAX,
@@ -72,7 +72,7 @@ impl DecodeWorkspace {
         }
     }
 
-    /// Empties all dictionaries but that of the template's id.
+    /// Empties all dictionaries except the stored template id.
     pub fn empty(&mut self) {
         self.epoch += 1;
         // Renumbered after this message, long before they run out.
@@ -89,7 +89,7 @@ impl DecodeWorkspace {
         self.text_bytes < TEXT_BYTES_MAX / 2
     }
 
-    /// Nothing of a message is noted for [`Self::undo`].
+    /// Forgets the saved state that [`Self::undo`] would restore.
     pub fn forget_undo(&mut self) {
         self.undo.clear();
         self.undo_filled.clear();
@@ -98,8 +98,8 @@ impl DecodeWorkspace {
     /// Undoes the changes of the exact engine to the dictionaries.
     #[cold]
     pub fn undo(&mut self, before: (u32, Option<u32>)) {
-        while let Some(SlotUndo { place, slot }) = self.undo.pop() {
-            self.slots[place as usize] = slot;
+        while let Some(SlotUndo { slot_index, slot }) = self.undo.pop() {
+            self.slots[slot_index as usize] = slot;
         }
         while let Some((share, epoch)) = self.undo_filled.pop() {
             self.filled[share as usize] = epoch;
@@ -108,19 +108,19 @@ impl DecodeWorkspace {
         self.entries.clear();
     }
 
-    /// Empties of a template's entries what is of an earlier epoch.
+    /// Empties the entries of a template that are of an earlier epoch.
     pub fn prepare_slots(&mut self, program: &DecodeProgram, template: u32) {
         let entries = &program.entries;
-        for &share in &entries.of[program.templates[template as usize].shares.range()] {
+        for &share in &entries.template_shares[program.templates[template as usize].shares.range()] {
             let filled = &mut self.filled[share as usize];
             if *filled == self.epoch {
                 continue;
             }
             self.undo_filled.push((share, *filled));
             *filled = self.epoch;
-            for place in entries.shares[share as usize].range() {
-                self.undo.push(SlotUndo { slot: self.slots[place], place: place as u32 });
-                self.slots[place] = entries.empty[place];
+            for slot_index in entries.shares[share as usize].range() {
+                self.undo.push(SlotUndo { slot: self.slots[slot_index], slot_index: slot_index as u32 });
+                self.slots[slot_index] = entries.empty[slot_index];
             }
         }
     }
@@ -130,8 +130,8 @@ impl DecodeWorkspace {
     pub fn put_back(&mut self, before: (u32, Option<u32>)) {
         let program = self.program.clone();
         let entries = &program.entries;
-        if let Some(compiled) = program.templates.get(self.begun as usize) {
-            for &share in &entries.of[compiled.shares.range()] {
+        if let Some(compiled) = program.templates.get(self.current_template as usize) {
+            for &share in &entries.template_shares[compiled.shares.range()] {
                 let (saved, range) =
                     (self.saved_filled[share as usize], entries.shares[share as usize].range());
                 if saved == before.0 {
@@ -144,28 +144,28 @@ impl DecodeWorkspace {
         self.tidy_message();
     }
 
-    /// Whether dictionaries have no more text than they may.
+    /// Returns whether the text in dictionaries is within its bound.
     #[inline(always)]
     pub fn keeps_little(&self) -> bool {
         self.arena.len() <= self.kept_max || self.kept_bytes() <= self.kept_max
     }
 
-    /// Bytes of the arena that dictionaries have and that are no initial values.
+    /// Counts the arena bytes of dictionary values that are not initial values.
     #[cold]
     fn kept_bytes(&self) -> usize {
-        let own = self.program.texts.len();
+        let program_text_len = self.program.texts.len();
         let shares = self.program.entries.shares.iter().zip(&self.filled);
         let live = shares.filter(|(_, filled)| **filled == self.epoch);
         let slots = live.flat_map(|(share, _)| &self.slots[share.range()]);
         let long = slots.filter(|slot| slot.state() == SlotState::Long).map(|slot| span(slot.bits));
-        long.filter(|span| span.start >= own).map(|span| span.len()).sum()
+        long.filter(|span| span.start >= program_text_len).map(|span| span.len()).sum()
     }
 
     #[inline(always)]
     fn tidy_message(&mut self) {
         self.entries.clear();
         self.text_bytes = 0;
-        self.begun = NONE;
+        self.current_template = NONE;
     }
 
     #[inline(always)]
@@ -176,14 +176,14 @@ impl DecodeWorkspace {
         }
     }
 
-    /// Keeps of the arena what slots refer to, and of the slots what is defined.
+    /// Keeps only the texts in the arena to which slots refer, and only the defined slots.
     #[cold]
     fn sweep(&mut self) {
         let before = std::mem::replace(&mut self.arena, self.program.texts.clone());
         for (share, filled) in self.program.entries.shares.iter().zip(&mut self.filled) {
             let live = *filled == self.epoch;
             *filled = u32::from(live);
-            // Texts of other epochs are no more.
+            // Texts of other epochs are gone.
             for slot in self.slots[share.range()].iter_mut().filter(|_| live) {
                 if slot.state() == SlotState::Long {
                     let span = span(slot.bits);

@@ -54,24 +54,24 @@ pub struct HandlerCounters {
     pub faults: u64,
 }
 
-/// An instrument and its book. It is stale until something is known of it. Levels are reported only of instruments
-/// that are not stale.
+/// An instrument and its book. The book is stale until its first events. Levels are reported only for instruments that
+/// are not stale.
 #[derive(Debug)]
 struct InstrumentBook {
     book: LevelBook,
-    /// None until the first event of the instrument.
+    /// `None` until the first event of the instrument.
     product: Option<ProductId>,
     levels_max: DepthLimit,
-    wanted: SubscriptionMatch,
+    subscription: SubscriptionMatch,
     /// The engine reported it as stale.
     stale: bool,
     /// Levels were left out or could not be; until the book is given in full.
     broken: bool,
     /// The listener considers it stale: this was reported last, or nothing yet.
-    told_stale: bool,
+    reported_stale: bool,
     /// In [`Books::touched`], in [`Books::newly_broken`].
     touched: bool,
-    noted: bool,
+    is_newly_broken: bool,
     cleared: bool,
     /// Some level is perhaps not between its neighbours, and some was not at the end of a message.
     unsorted: bool,
@@ -82,8 +82,8 @@ struct InstrumentBook {
 const LEVELS_MAX: u32 = 4096;
 
 impl Books {
-    /// Adds a subscription. Changes of an instrument that arrived before it was subscribed are lost. Its book is
-    /// stale until it is given in full, see [`Books::take_broken`].
+    /// Adds a subscription. Earlier changes of an instrument are lost. Its book is stale until it is given in full, see
+    /// [`Books::take_broken`].
     pub fn subscribe(&mut self, subscription: Subscription, tables: &ReferenceTables) {
         if self.selection.add(subscription) {
             self.decide_all(tables);
@@ -97,10 +97,11 @@ impl Books {
         }
     }
 
-    /// The book of an instrument; none where it is not subscribed.
+    /// Returns the book of an instrument, or `None` if the instrument is not subscribed.
     #[must_use]
     pub fn book(&self, instrument: InstrumentId) -> Option<BookView<'_>> {
-        let one = self.books.get(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes)?;
+        let one =
+            self.books.get(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes)?;
         Some(one.view())
     }
 
@@ -110,17 +111,17 @@ impl Books {
         HandlerCounters { faults: self.faults.total(), ..self.counters }
     }
 
-    /// Impossible changes, by kind of fault.
+    /// Returns the counts of impossible changes, by kind of fault.
     #[must_use]
     pub fn faults(&self) -> &BookFaultCounts {
         &self.faults
     }
 
-    /// Instruments whose books broke since the last call: an impossible change was reported for them, or they were
-    /// subscribed late. No further change repairs such a book; it must be given in full.
+    /// Returns the instruments whose books broke since the last call: an impossible change was reported for them, or
+    /// they were subscribed late. No further change repairs such a book; it must be given in full.
     pub fn take_broken(&mut self) -> impl Iterator<Item = InstrumentId> {
         for instrument in &self.newly_broken {
-            self.books[instrument.index()].noted = false;
+            self.books[instrument.index()].is_newly_broken = false;
         }
         self.newly_broken.drain(..)
     }
@@ -153,10 +154,10 @@ impl Books {
         }
     }
 
-    /// An instrument has new reference data. If these show for the first time that it is subscribed, the listener
-    /// gets its book at the end of the message. Returns whether it is subscribed.
+    /// Takes new reference data of an instrument. If these data first show that it is subscribed, the listener gets its
+    /// book at the end of the message. Returns whether it is subscribed.
     fn define(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
-        let before = self.books.get(instrument.index()).map(|one| one.wanted);
+        let before = self.books.get(instrument.index()).map(|one| one.subscription);
         let wanted = self.decide(tables, instrument);
         if wanted && before == Some(SubscriptionMatch::NotYet) {
             self.touch(instrument);
@@ -164,27 +165,28 @@ impl Books {
         wanted
     }
 
-    /// Whether an instrument is asked for, by what is known of it now.
+    /// Decides whether an instrument is subscribed, by the reference data known so far.
     fn decide(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
-        let of = &tables.instruments[instrument.index()];
+        let reference = &tables.instruments[instrument.index()];
         while self.books.len() <= instrument.index() {
             self.books.push(InstrumentBook::new());
         }
         let wanted = self.selection.wants(tables, instrument);
         let one = &mut self.books[instrument.index()];
-        if one.product != Some(of.product) {
-            one.product = Some(of.product);
-            let product = of.product.index();
+        if one.product != Some(reference.product) {
+            one.product = Some(reference.product);
+            let product = reference.product.index();
             self.products.resize_with(self.products.len().max(product + 1), Vec::new);
             self.products[product].push(instrument);
         }
-        let depth = of.depth.or(tables.products[of.product.index()].depth).filter(|depth| *depth > 0);
+        let depth =
+            reference.depth.or(tables.products[reference.product.index()].depth).filter(|depth| *depth > 0);
         one.levels_max = depth.map_or(DepthLimit::Kept(LEVELS_MAX), |n| DepthLimit::Published(n.into()));
-        let before = std::mem::replace(&mut one.wanted, wanted);
+        let before = std::mem::replace(&mut one.subscription, wanted);
         if before == wanted {
             return wanted == SubscriptionMatch::Yes;
         }
-        one.told_stale = true;
+        one.reported_stale = true;
         match wanted {
             SubscriptionMatch::No => {
                 one.broken |= Side::BOTH.iter().any(|side| one.book.levels(*side) > 0);
@@ -206,11 +208,11 @@ impl Books {
         }
     }
 
-    /// Its book lacks what only a full book brings.
+    /// Notes that the book lacks levels that only a full book can restore.
     #[cold]
     fn note_broken(&mut self, instrument: InstrumentId) {
         let one = &mut self.books[instrument.index()];
-        if !std::mem::replace(&mut one.noted, true) {
+        if !std::mem::replace(&mut one.is_newly_broken, true) {
             self.newly_broken.push(instrument);
         }
     }
@@ -226,7 +228,7 @@ impl Books {
 
     fn clear(&mut self, instrument: InstrumentId) {
         let Some(one) = self.books.get_mut(instrument.index()) else { return };
-        if one.wanted == SubscriptionMatch::No {
+        if one.subscription == SubscriptionMatch::No {
             return;
         }
         one.book.clear();
@@ -237,19 +239,19 @@ impl Books {
         self.touch(instrument);
     }
 
-    /// The message is over: calls the listener for each book that it changed.
+    /// Ends the message: calls the listener for each book that it changed.
     #[inline]
-    fn end<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
+    fn end<L: Listener>(&mut self, context: &EventContext<'_>, listener: &mut L) {
         match self.touched[..] {
             [] => return,
-            [one] => self.notify(at, listener, one, 0..self.changes.len()),
-            _ => self.notify_all(at, listener),
+            [one] => self.notify(context, listener, one, 0..self.changes.len()),
+            _ => self.notify_all(context, listener),
         }
         self.touched.clear();
         self.changes.clear();
     }
 
-    fn notify_all<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
+    fn notify_all<L: Listener>(&mut self, context: &EventContext<'_>, listener: &mut L) {
         // Changes of one instrument are next to each other mostly, but need not be.
         if !self.changes.is_sorted_by_key(|change| change.instrument) {
             self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
@@ -258,7 +260,7 @@ impl Books {
         for instrument in &touched {
             let from = self.changes.partition_point(|change| change.instrument < *instrument);
             let to = self.changes.partition_point(|change| change.instrument <= *instrument);
-            self.notify(at, listener, *instrument, from..to);
+            self.notify(context, listener, *instrument, from..to);
         }
         self.touched = touched;
     }
@@ -266,7 +268,7 @@ impl Books {
     #[inline]
     fn notify<L: Listener>(
         &mut self,
-        at: &EventContext<'_>,
+        context: &EventContext<'_>,
         listener: &mut L,
         instrument: InstrumentId,
         changes: std::ops::Range<usize>,
@@ -275,8 +277,8 @@ impl Books {
         one.touched = false;
         let out_of_order = one.unsorted && one.order() && !one.broken;
         let cleared = std::mem::replace(&mut one.cleared, false);
-        let (stale, wanted) = (one.is_stale(), one.wanted == SubscriptionMatch::Yes);
-        let other = wanted && std::mem::replace(&mut one.told_stale, stale) != stale;
+        let (stale, wanted) = (one.is_stale(), one.subscription == SubscriptionMatch::Yes);
+        let has_changed = wanted && std::mem::replace(&mut one.reported_stale, stale) != stale;
         if out_of_order {
             self.faults.count(BookFault::UnsortedLevel);
             self.note_broken(instrument);
@@ -284,16 +286,16 @@ impl Books {
         if !wanted {
             return;
         }
-        if other && stale {
+        if has_changed && stale {
             self.counters.stale += 1;
-            listener.on_stale(at, instrument);
-        } else if other {
+            listener.on_stale(context, instrument);
+        } else if has_changed {
             self.counters.recovered += 1;
-            listener.on_recovered(at, instrument);
+            listener.on_recovered(context, instrument);
         }
         self.counters.updates += 1;
         let (book, changes) = (self.books[instrument.index()].view(), &self.changes[changes]);
-        listener.on_book(&BookUpdate { at, instrument, cleared, changes, book });
+        listener.on_book(&BookUpdate { context, instrument, cleared, changes, book });
     }
 }
 
@@ -303,23 +305,23 @@ impl InstrumentBook {
             book: LevelBook::default(),
             product: None,
             levels_max: DepthLimit::Kept(LEVELS_MAX),
-            wanted: SubscriptionMatch::NotYet,
+            subscription: SubscriptionMatch::NotYet,
             stale: true,
             broken: false,
-            told_stale: true,
+            reported_stale: true,
             touched: false,
-            noted: false,
+            is_newly_broken: false,
             cleared: false,
             unsorted: false,
             out_of_order: false,
         }
     }
 
-    /// A level of it has changed; it may be that it is not between its neighbours.
+    /// Notes a changed level of the book. `is_sorted` says whether the level is between its neighbours.
     #[inline(always)]
-    fn touch(&mut self, instrument: InstrumentId, sorted: bool, touched: &mut Vec<InstrumentId>) {
+    fn touch(&mut self, instrument: InstrumentId, is_sorted: bool, touched: &mut Vec<InstrumentId>) {
         self.stale = false;
-        if !sorted {
+        if !is_sorted {
             self.unsorted = true;
         }
         if !self.touched {
@@ -364,18 +366,18 @@ pub struct BookUpdater<'b, L> {
 impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
     // Inlined everywhere: the emitting code knows which event it is.
     #[inline(always)]
-    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
+    fn emit(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) {
         let Self { books, listener } = self;
         match step {
             MarketEvent::Level(level) => books.level(&level),
-            MarketEvent::End(_) => books.end(at, *listener),
+            MarketEvent::End(_) => books.end(context, *listener),
             MarketEvent::Trade(trade) => {
                 if books.is_wanted(trade.instrument) {
                     books.counters.trades += 1;
-                    listener.on_trade(at, &trade);
+                    listener.on_trade(context, &trade);
                 }
             }
-            other => self.rare_event(at, other),
+            other => self.rare_event(context, other),
         }
     }
 
@@ -386,16 +388,16 @@ impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
 }
 
 impl Books {
-    /// An instrument becomes stale. Returns whether the listener must be called. Where no snapshot will repair the
-    /// book, levels continue, and it stays stale until it is given in full.
+    /// Marks an instrument as stale. Returns whether the listener must be called. If no snapshot will repair the book,
+    /// levels continue, and the book stays stale until it arrives in full.
     fn stale(&mut self, instrument: InstrumentId, mended: bool) -> bool {
         let Some(one) = self.books.get_mut(instrument.index()) else { return false };
         one.stale = true;
         one.broken |= !mended;
-        !std::mem::replace(&mut one.told_stale, true)
+        !std::mem::replace(&mut one.reported_stale, true)
     }
 
-    /// An instrument is recovered: the listener is called at the end of the message.
+    /// Marks an instrument as recovered. The listener is called at the end of the message.
     fn recovered(&mut self, instrument: InstrumentId) {
         if let Some(one) = self.books.get_mut(instrument.index())
             && one.stale
@@ -405,7 +407,7 @@ impl Books {
         }
     }
 
-    /// The instruments of a product, while they are gone through.
+    /// Takes the instruments of a product out of the table while the caller iterates over them.
     fn take_instruments(&mut self, product: ProductId) -> Vec<InstrumentId> {
         let product = self.products.get_mut(product.index());
         product.map(std::mem::take).unwrap_or_default()
@@ -419,26 +421,26 @@ impl Books {
 
     #[inline]
     fn is_wanted(&self, instrument: InstrumentId) -> bool {
-        self.books.get(instrument.index()).is_some_and(|one| one.wanted == SubscriptionMatch::Yes)
+        self.books.get(instrument.index()).is_some_and(|one| one.subscription == SubscriptionMatch::Yes)
     }
 }
 
 impl<L: Listener> BookUpdater<'_, L> {
     #[inline(never)]
     #[allow(clippy::collapsible_match, reason = "a guard that changes books would hide what it does")]
-    fn rare_event(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
+    fn rare_event(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) {
         let Self { books, listener } = self;
         match step {
             MarketEvent::Instrument(instrument) => {
-                if books.define(at.tables, instrument) {
-                    listener.on_instrument(at, instrument);
+                if books.define(context.tables, instrument) {
+                    listener.on_instrument(context, instrument);
                 }
             }
             MarketEvent::Product(product) => {
                 let all = books.take_instruments(product);
                 for instrument in &all {
-                    if books.define(at.tables, *instrument) {
-                        listener.on_instrument(at, *instrument);
+                    if books.define(context.tables, *instrument) {
+                        listener.on_instrument(context, *instrument);
                     }
                 }
                 books.put_instruments(product, all);
@@ -447,7 +449,7 @@ impl<L: Listener> BookUpdater<'_, L> {
             MarketEvent::Stale { instrument, mended } => {
                 if books.stale(instrument, mended) {
                     books.counters.stale += 1;
-                    listener.on_stale(at, instrument);
+                    listener.on_stale(context, instrument);
                 }
             }
             MarketEvent::Recovered { instrument } => books.recovered(instrument),
@@ -460,30 +462,30 @@ impl<L: Listener> BookUpdater<'_, L> {
                     }
                 };
                 if wanted {
-                    listener.on_state(at, &state);
+                    listener.on_state(context, &state);
                 }
             }
             MarketEvent::Missing { product, from, to, .. } => {
                 books.counters.gaps += 1;
-                listener.on_gap(at, SequenceGap::Messages { product, from, to });
+                listener.on_gap(context, SequenceGap::Messages { product, from, to });
             }
             MarketEvent::Lost { from, to } => {
                 books.counters.gaps += 1;
-                listener.on_gap(at, SequenceGap::Packets { from, to });
+                listener.on_gap(context, SequenceGap::Packets { from, to });
             }
             MarketEvent::NoRoom { product } => {
                 books.counters.gaps += 1;
-                listener.on_gap(at, SequenceGap::NoRoom { product });
+                listener.on_gap(context, SequenceGap::NoRoom { product });
             }
             MarketEvent::Refused(refusal) => {
                 books.counters.refused += 1;
-                listener.on_refused(at, &refusal);
+                listener.on_refused(context, &refusal);
             }
             MarketEvent::LineDown { line, since } => {
-                listener.on_line(at, LineState { line, down: true, since })
+                listener.on_line(context, LineState { line, down: true, since })
             }
             MarketEvent::LineUp { line, since } => {
-                listener.on_line(at, LineState { line, down: false, since })
+                listener.on_line(context, LineState { line, down: false, since })
             }
             _ => {}
         }

@@ -8,20 +8,20 @@ use unitape_model::ErrorCause;
 #[non_exhaustive]
 pub enum Error {
     /// A mapping cannot be used.
-    #[error("mapping {origin}: {what}")]
+    #[error("mapping {origin}: {reason}")]
     Mapping {
         /// File name, or `built in`, with the line.
         origin: String,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// A socket cannot be opened.
-    #[error("{address}: cannot {what}: {source}")]
+    #[error("{address}: cannot {operation}: {source}")]
     Socket {
         /// The address of the socket.
         address: String,
         /// The operation that failed.
-        what: &'static str,
+        operation: &'static str,
         /// The system's word.
         source: std::io::Error,
     },
@@ -36,14 +36,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file is neither a capture nor of the format that the caller named.
-    #[error("{}: at byte {offset}: {what}", path.display())]
+    #[error("{}: at byte {offset}: {reason}", path.display())]
     Container {
         /// The file.
         path: PathBuf,
         /// The offset, in bytes from its start.
         offset: u64,
         /// The problem, in words.
-        what: &'static str,
+        reason: &'static str,
     },
     /// A channel is given for a capture, whose packets have addresses of their own.
     #[error("{}: a capture, which says itself where packets were sent: say no channel", path.display())]
@@ -52,10 +52,10 @@ pub enum Error {
         path: PathBuf,
     },
     /// Waiting for packets failed.
-    #[error("{what}: {source}")]
+    #[error("{operation}: {source}")]
     Receive {
         /// The socket, or the operation on all sockets.
-        what: String,
+        operation: String,
         /// The system's word.
         source: std::io::Error,
     },
@@ -68,7 +68,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side the cause lies.
+    /// Returns where the cause lies: in the data, in the call or outside unitape.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Read { source, .. } | Self::Receive { source, .. } => ErrorCause::from_io(source),

@@ -19,13 +19,13 @@ pub struct PacketFile {
     bytes: Vec<u8>,
     /// Offset of `bytes` in the file, and the next item in it.
     base: u64,
-    at: usize,
+    buffer_offset: usize,
     ended: bool,
-    sort: PacketFileFormat,
+    format: PacketFileFormat,
     counts: PacketFileCounts,
     fragments: IpReassembler,
     /// The payload of the datagram that its last fragment made whole.
-    whole: Vec<u8>,
+    datagram_payload: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -35,17 +35,16 @@ enum PacketFileFormat {
     Frames(SocketAddr),
 }
 
-/// Counts of the contents of a file, with those that are no packets.
+/// Counts of the contents of a file, including contents that are no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketFileCounts {
     /// Packets that were returned.
     pub packets: u64,
     /// Packets of other protocols.
-    pub others: u64,
-    /// Datagrams of which there is only a part, fragments of datagrams that never became whole, and packets that contradict
-    /// themselves.
+    pub other_packets: u64,
+    /// Incomplete datagrams, fragments of datagrams that never became complete, and packets that contradict themselves.
     pub unusable: u64,
-    /// Fragments, and what became of them.
+    /// Fragments, and the results of their reassembly.
     pub fragments: ReassemblyCounts,
     /// Datagrams that were dropped when the capture was made, as far as the capture records it.
     pub dropped: u64,
@@ -53,14 +52,14 @@ pub struct PacketFileCounts {
     pub lost_bytes: u64,
 }
 
-/// A packet, and where it is.
+/// A packet's location.
 #[derive(Debug)]
 struct PacketLocation {
     to: SocketAddr,
     ts_recv: UnixNanos,
     from: usize,
     end: usize,
-    /// Its payload was put together of fragments.
+    /// The payload was assembled from fragments.
     is_whole: bool,
 }
 
@@ -77,7 +76,8 @@ impl PacketFile {
     /// Opens a capture. With `to`, opens packets with their lengths before them that were sent to this address.
     ///
     /// # Errors
-    /// If the file cannot be read, if it is a capture and `to` is given, or if it is no capture and `to` is missing.
+    /// Fails if the file cannot be read, if it is a capture and `to` is given, or if it is no capture and `to` is
+    /// missing.
     pub fn open(path: &Path, to: Option<SocketAddr>) -> Result<Self, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let mut this = Self {
@@ -85,12 +85,12 @@ impl PacketFile {
             file: File::open(path).map_err(fail)?,
             bytes: Vec::with_capacity(2 * READ_BYTES),
             base: 0,
-            at: 0,
+            buffer_offset: 0,
             ended: false,
-            sort: PacketFileFormat::Capture(CaptureWalker::default()),
+            format: PacketFileFormat::Capture(CaptureWalker::default()),
             counts: PacketFileCounts::default(),
             fragments: IpReassembler::default(),
-            whole: Vec::new(),
+            datagram_payload: Vec::new(),
         };
         this.read()?;
         match (is_capture(&this.bytes), to) {
@@ -98,11 +98,11 @@ impl PacketFile {
             (true, Some(_)) => {
                 return Err(Error::ChannelOfCapture { path: this.path });
             }
-            (false, Some(to)) => this.sort = PacketFileFormat::Frames(to),
+            (false, Some(to)) => this.format = PacketFileFormat::Frames(to),
             (false, None) => {
-                let what =
+                let reason =
                     "no capture; for packets with their lengths before them say of which channel they are";
-                return Err(this.wrong(what));
+                return Err(this.container_error(reason));
             }
         }
         Ok(this)
@@ -116,14 +116,14 @@ impl PacketFile {
         PacketFileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
     }
 
-    /// Returns the next packet, or none at the end. A packet is valid until the next call.
+    /// Returns the next packet, or `None` at the end. A packet is valid until the next call.
     ///
     /// # Errors
-    /// If the file cannot be read, or is damaged so that nothing after can be found.
+    /// Fails if the file cannot be read, or if damage hides the rest of the file.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
-        let found = match &self.sort {
+        let location = match &self.format {
             PacketFileFormat::Capture(_) => self.captured()?,
             PacketFileFormat::Frames(to) => {
                 let to = *to;
@@ -136,21 +136,21 @@ impl PacketFile {
                 })
             }
         };
-        Ok(found.map(|PacketLocation { to, ts_recv, from, end, is_whole }| {
+        Ok(location.map(|PacketLocation { to, ts_recv, from, end, is_whole }| {
             self.counts.packets += 1;
-            let place = self.base + from as u64;
-            let payload = if is_whole { &self.whole[..] } else { &self.bytes[from..end] };
-            Packet { to, ts_recv, place, payload }
+            let position = self.base + from as u64;
+            let payload = if is_whole { &self.datagram_payload[..] } else { &self.bytes[from..end] };
+            Packet { to, ts_recv, position, payload }
         }))
     }
 
     #[inline]
     fn captured(&mut self) -> Result<Option<PacketLocation>, Error> {
         loop {
-            let PacketFileFormat::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };
-            match walker.next(&self.bytes, self.at) {
+            let PacketFileFormat::Capture(walker) = &mut self.format else { unreachable!("asked for it") };
+            match walker.next(&self.bytes, self.buffer_offset) {
                 NextCaptureRecord::Packet(packet) => {
-                    self.at = packet.end;
+                    self.buffer_offset = packet.end;
                     match udp(packet.link, &self.bytes[packet.bytes.clone()], packet.is_cut()) {
                         UdpParseOutcome::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
@@ -160,64 +160,65 @@ impl PacketFile {
                         }
                         UdpParseOutcome::Fragment(part) => {
                             let bytes = &self.bytes[packet.bytes.clone()];
-                            if let Some(whole) = self.fragments.add(&part, bytes, packet.ts_ns) {
-                                self.whole.clear();
-                                self.whole.extend_from_slice(whole.payload);
+                            if let Some(full_datagram) = self.fragments.add(&part, bytes, packet.ts_ns) {
+                                self.datagram_payload.clear();
+                                self.datagram_payload.extend_from_slice(full_datagram.payload);
                                 // Its place is that of the fragment that came last.
                                 let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
-                                let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
+                                let (to, ts_recv) =
+                                    (full_datagram.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
                                 return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: true }));
                             }
                         }
-                        UdpParseOutcome::Other => self.counts.others += 1,
+                        UdpParseOutcome::Other => self.counts.other_packets += 1,
                         UdpParseOutcome::Cut(_) | UdpParseOutcome::Bad(_) => self.counts.unusable += 1,
                     }
                 }
-                NextCaptureRecord::Skip { end } => self.at = end,
+                NextCaptureRecord::Skip { end } => self.buffer_offset = end,
                 NextCaptureRecord::Dropped { count, end, .. } => {
                     self.counts.dropped += u64::from(count);
-                    self.at = end;
+                    self.buffer_offset = end;
                 }
                 NextCaptureRecord::More if !self.ended => self.read()?,
                 NextCaptureRecord::More => {
                     self.fragments.finish();
-                    self.counts.lost_bytes += (self.bytes.len() - self.at) as u64;
-                    self.at = self.bytes.len();
+                    self.counts.lost_bytes += (self.bytes.len() - self.buffer_offset) as u64;
+                    self.buffer_offset = self.bytes.len();
                     return Ok(None);
                 }
-                NextCaptureRecord::Lost { what } => return Err(self.wrong(what)),
+                NextCaptureRecord::Lost { reason } => return Err(self.container_error(reason)),
             }
         }
     }
 
     fn framed(&mut self) -> Result<Option<(usize, usize)>, Error> {
         loop {
-            let left = &self.bytes[self.at..];
+            let left = &self.bytes[self.buffer_offset..];
             let length = left.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
             match length {
                 Some(length) if length > PACKET_BYTES_MAX => {
-                    return Err(self.wrong("a length of more than 1 MiB"));
+                    return Err(self.container_error("a length of more than 1 MiB"));
                 }
                 Some(length) if left.len() >= 4 + length => {
-                    let from = self.at + 4;
-                    self.at = from + length;
+                    let from = self.buffer_offset + 4;
+                    self.buffer_offset = from + length;
                     return Ok(Some((from, from + length)));
                 }
                 _ if !self.ended => self.read()?,
                 _ => {
                     self.counts.lost_bytes += left.len() as u64;
-                    self.at = self.bytes.len();
+                    self.buffer_offset = self.bytes.len();
                     return Ok(None);
                 }
             }
         }
     }
 
-    /// Reads more bytes after those that are still unused.
+    /// Reads more bytes after the unused ones.
     fn read(&mut self) -> Result<(), Error> {
-        self.bytes.drain(..self.at);
-        self.base += self.at as u64;
-        self.at = 0;
+        self.bytes.drain(..self.buffer_offset);
+        self.base += self.buffer_offset as u64;
+        self.buffer_offset = 0;
         let before = self.bytes.len();
         let read = (&mut self.file).take(READ_BYTES as u64).read_to_end(&mut self.bytes);
         self.ended = self.bytes.len() == before;
@@ -225,7 +226,7 @@ impl PacketFile {
         read.map(drop).map_err(|source| Error::Read { path: self.path.clone(), offset, source })
     }
 
-    fn wrong(&self, what: &'static str) -> Error {
-        Error::Container { path: self.path.clone(), offset: self.base + self.at as u64, what }
+    fn container_error(&self, reason: &'static str) -> Error {
+        Error::Container { path: self.path.clone(), offset: self.base + self.buffer_offset as u64, reason }
     }
 }

@@ -27,7 +27,7 @@ impl Handler {
     /// Creates a handler from the configuration in this file.
     ///
     /// # Errors
-    /// If the configuration is wrong; the error names the line.
+    /// Fails if the configuration is wrong; the error names the line.
     pub fn open(config: &Path) -> Result<Self, Error> {
         Ok(Self::new(HandlerConfig::load(config)?))
     }
@@ -58,7 +58,8 @@ impl Handler {
         self.books.recover_broken(&mut self.core);
     }
 
-    /// No packet arrived until `now`: packets that waited too long for a missing one are processed without it.
+    /// Handles a pause: no packet arrived until `now`. Packets that have waited too long for a missing packet are
+    /// processed without it.
     pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
         self.core.idle(now, &mut self.books.updater(listener));
         self.books.recover_broken(&mut self.core);
@@ -68,7 +69,7 @@ impl Handler {
     /// their lengths before them, of that channel.
     ///
     /// # Errors
-    /// If the file cannot be read; the packets before were processed.
+    /// Fails if the file cannot be read; the packets before the error were processed.
     pub fn replay<L: Listener>(
         &mut self,
         file: &Path,
@@ -84,17 +85,19 @@ impl Handler {
         Ok(file.counts())
     }
 
-    /// The first address of the channel of this name.
+    /// Returns the first address of the channel with this name.
     fn address(&self, channel: &str) -> Result<SocketAddr, Error> {
         let n = self.core.tables().channels.iter().position(|c| c.name == channel);
-        let of = |n: usize| self.core.config().addresses().find(|(_, c, _)| c.index() == n);
-        n.and_then(of).map(|(address, ..)| address).ok_or_else(|| Error::Channel(channel.to_owned()))
+        let find_address = |n: usize| self.core.config().addresses().find(|(_, c, _)| c.index() == n);
+        n.and_then(find_address)
+            .map(|(address, ..)| address)
+            .ok_or_else(|| Error::Channel(channel.to_owned()))
     }
 
     /// Listens to all lines of all channels.
     ///
     /// # Errors
-    /// If a socket cannot be opened.
+    /// Fails if a socket cannot be opened.
     pub fn listen(&mut self, options: &LiveOptions) -> Result<(), Error> {
         let addresses: Vec<_> = self.core.config().addresses().map(|(address, ..)| address).collect();
         self.live = Some(LiveReceiver::open(addresses, options)?);
@@ -106,7 +109,7 @@ impl Handler {
     /// time.
     ///
     /// # Errors
-    /// When nothing is listened to, or the system refuses.
+    /// Fails if the handler does not listen to any channel, or if the system refuses.
     pub fn poll<L: Listener>(&mut self, listener: &mut L) -> Result<usize, Error> {
         let Self { core, books, live } = self;
         let live = live.as_mut().ok_or(Error::NotLive)?;
@@ -125,12 +128,12 @@ impl Handler {
     /// window of the configuration, see [`Handler::poll`].
     ///
     /// # Errors
-    /// When nothing is listened to, or the system refuses.
+    /// Fails if the handler does not listen to any channel, or if the system refuses.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         self.live.as_mut().ok_or(Error::NotLive)?.wait(timeout)
     }
 
-    /// The book of an instrument; none where it is not subscribed.
+    /// Returns the book of an instrument, or `None` if the instrument is not subscribed.
     #[must_use]
     pub fn book(&self, instrument: InstrumentId) -> Option<BookView<'_>> {
         self.books.book(instrument)
@@ -142,17 +145,17 @@ impl Handler {
         self.core.tables()
     }
 
-    /// The instrument of this id or symbol, if it was seen.
+    /// Finds an instrument by id or symbol, among those seen so far.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<InstrumentId> {
         let all = &self.tables().instruments;
-        let of = |is: &dyn Fn(&crate::engine::Instrument) -> bool| {
-            all.iter().position(is).map(|n| InstrumentId(n as u32))
+        let find_where = |is_match: &dyn Fn(&crate::engine::Instrument) -> bool| {
+            all.iter().position(is_match).map(|n| InstrumentId(n as u32))
         };
-        of(&|i| i.id == name).or_else(|| of(&|i| i.symbol == name))
+        find_where(&|i| i.id == name).or_else(|| find_where(&|i| i.symbol == name))
     }
 
-    /// The books, and counts of the work on them.
+    /// Returns the books, with their work counters.
     #[must_use]
     pub fn books(&self) -> &Books {
         &self.books
@@ -164,13 +167,13 @@ impl Handler {
         self.books.counters()
     }
 
-    /// The engine, with its statistics of channels and lines.
+    /// Returns the engine, with its statistics of channels and lines.
     #[must_use]
     pub fn core(&self) -> &Engine {
         &self.core
     }
 
-    /// The open sockets.
+    /// Returns the open sockets, or `None` if the handler is not live.
     #[must_use]
     pub fn live(&self) -> Option<&LiveReceiver> {
         self.live.as_ref()

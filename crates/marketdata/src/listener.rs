@@ -11,51 +11,52 @@ use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 /// Instruments and products are numbers, looked up in [`EventContext::tables`]. Calls are made for subscriptions
 /// only, except [`Listener::on_gap`], [`Listener::on_refused`] and [`Listener::on_line`].
 pub trait Listener {
-    /// The book of an instrument has changed, or has recovered. Called once for each message and instrument, after
-    /// all levels of the message were applied.
+    /// Receives a book that has changed or recovered. unitape calls it once for each message and instrument, after all
+    /// levels of the message were applied.
     fn on_book(&mut self, update: &BookUpdate<'_>) {
         _ = update;
     }
 
-    /// A trade; called before the book changes of the same message.
-    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
-        _ = (at, trade);
+    /// Receives a trade, before the book changes of the same message.
+    fn on_trade(&mut self, context: &EventContext<'_>, trade: &Trade) {
+        _ = (context, trade);
     }
 
-    /// The state of a product or of an instrument.
-    fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
-        _ = (at, state);
+    /// Receives the state of a product or of an instrument.
+    fn on_state(&mut self, context: &EventContext<'_>, state: &TradingState<'_>) {
+        _ = (context, state);
     }
 
-    /// The book of the instrument is stale: messages are missing, or one was impossible. A book is also stale until
-    /// its first [`Listener::on_recovered`].
-    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        _ = (at, instrument);
+    /// Receives an instrument whose book is stale: messages are missing, or a message was impossible. A book is also
+    /// stale until its first [`Listener::on_recovered`].
+    fn on_stale(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        _ = (context, instrument);
     }
 
-    /// The book of the instrument has recovered; [`Listener::on_book`] follows.
-    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        _ = (at, instrument);
+    /// Receives an instrument whose book has recovered; [`Listener::on_book`] follows.
+    fn on_recovered(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        _ = (context, instrument);
     }
 
-    /// An instrument is new, or reference data of it or of its product changed.
-    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        _ = (at, instrument);
+    /// Receives an instrument that is new, or that has new reference data of its own or of its product.
+    fn on_instrument(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        _ = (context, instrument);
     }
 
     /// Messages are missing on both lines.
-    fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
-        _ = (at, gap);
+    fn on_gap(&mut self, context: &EventContext<'_>, gap: SequenceGap) {
+        _ = (context, gap);
     }
 
-    /// A packet or a message cannot be used.
-    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
-        _ = (at, refusal);
+    /// Receives a packet or a message that cannot be used.
+    fn on_refused(&mut self, context: &EventContext<'_>, refusal: &RefusedInput<'_>) {
+        _ = (context, refusal);
     }
 
-    /// A line of the channel is down, or back. A line is down if it is silent while the other line brings packets.
-    fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
-        _ = (at, state);
+    /// Receives a line of the channel that is down, or back. A line is down if it is silent while the other line brings
+    /// packets.
+    fn on_line(&mut self, context: &EventContext<'_>, state: LineState) {
+        _ = (context, state);
     }
 }
 
@@ -64,7 +65,7 @@ pub trait Listener {
 pub struct LineState {
     /// Line A is 0, line B is 1.
     pub line: u8,
-    /// It is down.
+    /// True if the line is down.
     pub down: bool,
     /// Since when it was silent, by receive times.
     pub since: UnixNanos,
@@ -86,14 +87,14 @@ pub enum SequenceGap {
 #[derive(Clone, Copy, Debug)]
 pub struct BookUpdate<'u> {
     /// The message that changed it.
-    pub at: &'u EventContext<'u>,
+    pub context: &'u EventContext<'u>,
     /// The instrument.
     pub instrument: InstrumentId,
     /// The book was emptied before these changes, as by a snapshot: they are its whole contents.
     pub cleared: bool,
     /// The changes, in order; empty if the book has only recovered.
     pub changes: &'u [ChangedLevel],
-    /// The whole depth as it is now.
+    /// The whole depth after the change.
     pub book: BookView<'u>,
 }
 
@@ -102,15 +103,16 @@ pub struct BookUpdate<'u> {
 pub struct ChangedLevel {
     /// The instrument.
     pub(crate) instrument: InstrumentId,
-    /// Its number among the changes of its message.
+    /// The index of the change among the changes of its message.
     pub(crate) number: u32,
-    /// Its side.
+    /// The side of the level.
     pub side: Side,
     /// The change.
     pub action: UpdateAction,
-    /// Its place from the best, from 1, at the time of the change. Later changes of the same message may move it.
+    /// The level's depth from the best, from 1, at the time of the change. Later changes of the same message may move
+    /// it.
     pub depth: u32,
-    /// The level as it became, or as it was before it was removed.
+    /// The level after the change, or before its removal.
     pub level: StoredLevel,
 }
 
@@ -122,35 +124,35 @@ impl<L: Listener + ?Sized> Listener for &mut L {
         (**self).on_book(update);
     }
 
-    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
-        (**self).on_trade(at, trade);
+    fn on_trade(&mut self, context: &EventContext<'_>, trade: &Trade) {
+        (**self).on_trade(context, trade);
     }
 
-    fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
-        (**self).on_state(at, state);
+    fn on_state(&mut self, context: &EventContext<'_>, state: &TradingState<'_>) {
+        (**self).on_state(context, state);
     }
 
-    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        (**self).on_stale(at, instrument);
+    fn on_stale(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        (**self).on_stale(context, instrument);
     }
 
-    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        (**self).on_recovered(at, instrument);
+    fn on_recovered(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        (**self).on_recovered(context, instrument);
     }
 
-    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        (**self).on_instrument(at, instrument);
+    fn on_instrument(&mut self, context: &EventContext<'_>, instrument: InstrumentId) {
+        (**self).on_instrument(context, instrument);
     }
 
-    fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
-        (**self).on_gap(at, gap);
+    fn on_gap(&mut self, context: &EventContext<'_>, gap: SequenceGap) {
+        (**self).on_gap(context, gap);
     }
 
-    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
-        (**self).on_refused(at, refusal);
+    fn on_refused(&mut self, context: &EventContext<'_>, refusal: &RefusedInput<'_>) {
+        (**self).on_refused(context, refusal);
     }
 
-    fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
-        (**self).on_line(at, state);
+    fn on_line(&mut self, context: &EventContext<'_>, state: LineState) {
+        (**self).on_line(context, state);
     }
 }

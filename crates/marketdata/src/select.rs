@@ -19,16 +19,16 @@ pub enum Subscription {
 }
 
 impl Subscription {
-    /// Whether an instrument is one of these, as far as is known now.
+    /// Returns whether the subscription covers an instrument, as far as is known now.
     #[must_use]
     pub fn covers(&self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
-        let of = &tables.instruments[instrument.index()];
-        let product = &tables.products[of.product.index()];
+        let reference = &tables.instruments[instrument.index()];
+        let product = &tables.products[reference.product.index()];
         match self {
             Subscription::All => true,
             Subscription::Product(name) => product.id == *name || product.name == *name,
             Subscription::Group(name) => tables.group(instrument) == name,
-            Subscription::Instrument(name) => of.id == *name || of.symbol == *name,
+            Subscription::Instrument(name) => reference.id == *name || reference.symbol == *name,
         }
     }
 }
@@ -47,7 +47,7 @@ pub(crate) struct SubscriptionSet {
 pub(crate) enum SubscriptionMatch {
     Yes,
     No,
-    /// Its names are not known yet; its book is kept until they are, so that nothing is missing then.
+    /// The instrument's names are not known yet. Its book is kept until they are, so that it is then complete.
     NotYet,
 }
 
@@ -62,7 +62,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// Removes a subscription; false if there was none.
+    /// Removes a subscription. Returns false if it did not exist.
     pub fn remove(&mut self, subscription: &Subscription) -> bool {
         match subscription {
             Subscription::All => std::mem::replace(&mut self.all, false),
@@ -72,21 +72,23 @@ impl SubscriptionSet {
         }
     }
 
-    /// Whether this instrument is subscribed, as far as is known now.
+    /// Returns whether this instrument is subscribed, as far as is known now.
     pub fn wants(&self, tables: &ReferenceTables, instrument: InstrumentId) -> SubscriptionMatch {
-        let of = &tables.instruments[instrument.index()];
-        let product = &tables.products[of.product.index()];
+        let reference = &tables.instruments[instrument.index()];
+        let product = &tables.products[reference.product.index()];
         let yes = self.all
-            || self.instruments.contains(&of.id)
-            || self.instruments.contains(&of.symbol)
+            || self.instruments.contains(&reference.id)
+            || self.instruments.contains(&reference.symbol)
             || self.products.contains(&product.id)
             || self.products.contains(&product.name)
             || self.groups.contains(tables.group(instrument));
         // A message with reference data of the instrument itself includes its symbol, if it has one: most have none.
-        let symbol =
-            !of.symbol.is_empty() || of.tick.is_some() || of.multiplier.is_some() || !of.currency.is_empty();
+        let symbol = !reference.symbol.is_empty()
+            || reference.tick.is_some()
+            || reference.multiplier.is_some()
+            || !reference.currency.is_empty();
         let name = !product.name.is_empty();
-        let group = name || !product.group.is_empty() || !of.group.is_empty();
+        let group = name || !product.group.is_empty() || !reference.group.is_empty();
         let complete = (symbol || self.instruments.is_empty())
             && (name || self.products.is_empty())
             && (group || self.groups.is_empty());

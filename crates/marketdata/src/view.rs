@@ -11,31 +11,31 @@ pub struct BookView<'b> {
 }
 
 impl<'b> BookView<'b> {
-    /// Not to be trusted: see [`Listener::on_stale`](crate::Listener::on_stale).
+    /// Returns whether the book cannot be trusted: see [`Listener::on_stale`](crate::Listener::on_stale).
     #[must_use]
     pub fn is_stale(self) -> bool {
         self.stale
     }
 
-    /// The best level of a side.
+    /// Returns the best level of a side.
     #[must_use]
     pub fn best(self, side: Side) -> Option<&'b StoredLevel> {
         self.book.best(side)
     }
 
-    /// The level at a place from the best, from 1.
+    /// Returns the level at `depth` from the best, which is 1.
     #[must_use]
     pub fn level(self, side: Side, depth: usize) -> Option<&'b StoredLevel> {
         self.book.level_at(side, depth)
     }
 
-    /// The number of levels of a side.
+    /// Counts the levels of a side.
     #[must_use]
     pub fn depth(self, side: Side) -> usize {
         self.book.levels(side)
     }
 
-    /// All levels of a side, the best first.
+    /// Iterates over all levels of a side, the best first.
     pub fn levels(self, side: Side) -> impl ExactSizeIterator<Item = &'b StoredLevel> + Clone {
         self.book.iter(side)
     }

@@ -92,7 +92,7 @@ fn give(books: &mut Books, notes: &mut Notes, tables: &ReferenceTables, steps: &
         sequence: Some(1),
         ts_event: UnixNanos(1),
         ts_recv: UnixNanos(2),
-        place: 0,
+        position: 0,
         length: 0,
     };
     let mut taker = books.updater(notes);
@@ -203,7 +203,7 @@ fn stale_until_it_is_known_again() {
         &mut notes,
         &tables,
         &[
-            MarketEvent::Missing { product: F, from: 3, to: 4, alone: true },
+            MarketEvent::Missing { product: F, from: 3, to: 4, is_unexplained: true },
             MarketEvent::Stale { instrument: F1, mended: true },
             MarketEvent::Stale { instrument: F2, mended: true },
         ],

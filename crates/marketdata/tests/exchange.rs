@@ -140,30 +140,30 @@ impl BookComparison<'_> {
 
 impl Listener for BookComparison<'_> {
     fn on_book(&mut self, update: &BookUpdate<'_>) {
-        let listing = &update.at.tables.instruments[update.instrument.index()];
+        let listing = &update.context.tables.instruments[update.instrument.index()];
         let (seed, id) = (self.seed, &listing.id);
         let stale = self.reported.get(update.instrument.index()).copied().flatten().unwrap_or(true);
         assert_eq!(stale, update.book.is_stale(), "seed {seed}: instrument {id} was reported otherwise");
         let world = self.exchange.world();
         let place =
             world.instruments.iter().position(|i| i.id.to_string() == *id).expect("one of the exchange's");
-        let Some(seq) = update.at.sequence.filter(|_| !update.book.is_stale()) else { return };
+        let Some(seq) = update.context.sequence.filter(|_| !update.book.is_stale()) else { return };
         self.compared += 1;
-        self.snapshots += u64::from(update.at.snapshot);
+        self.snapshots += u64::from(update.context.snapshot);
         let product = world.product_of(place);
         let mut now = [Side::Buy, Side::Sell].map(|s| side(&update.book, s));
         // Until reference data give the number of levels, nobody knows that one has fallen out.
-        if listing.depth.or(update.at.tables.products[listing.product.index()].depth).is_none() {
+        if listing.depth.or(update.context.tables.products[listing.product.index()].depth).is_none() {
             now.iter_mut().for_each(|levels| levels.truncate(product.depth as usize));
         }
         // The exchange may have continued since, and begun again. A snapshot may be older than the latest increments.
         let restarts = 0..=self.truth().progress_of(world.instruments[place].product).restarts;
         let moments = restarts.flat_map(|restarts| {
             let at = ProductProgress { restarts, seq: seq as u32 };
-            self.truth().moments_since(place, at).take(if update.at.snapshot { usize::MAX } else { 1 })
+            self.truth().moments_since(place, at).take(if update.context.snapshot { usize::MAX } else { 1 })
         });
         let mut is = moments.map(|m| [product.exact_levels(&m.bids), product.exact_levels(&m.offers)]);
-        let (snapshot, cleared) = (update.at.snapshot, update.cleared);
+        let (snapshot, cleared) = (update.context.snapshot, update.cleared);
         assert!(
             is.any(|is| is == now),
             "seed {seed}: instrument {id} at message {seq}, snapshot {snapshot}, cleared {cleared}:\n{now:?}"
@@ -229,7 +229,7 @@ fn run(files: &Files) {
                 reported: &mut reported,
             };
             let ts_recv = UnixNanos(packet.ts_ns as i64);
-            let packet = Packet { to: packet.to.into(), ts_recv, place, payload: &packet.bytes };
+            let packet = Packet { to: packet.to.into(), ts_recv, position: place, payload: &packet.bytes };
             place += packet.payload.len() as u64;
             handler.packet(packet, &mut held);
             compared += held.compared;
@@ -255,7 +255,7 @@ fn run(files: &Files) {
             let [bids, offers] = [Side::Buy, Side::Sell].map(|s| side(&book, s));
             Some(ReceivedBook { stale: book.is_stale(), bids, offers })
         };
-        gone += exchange.world().instruments.iter().filter(|i| i.gone).count();
+        gone += exchange.world().instruments.iter().filter(|i| i.is_deleted).count();
         if let Some(what) = exchange.first_difference(wanted, received) {
             let what = format!("seed {seed}: {what}, {:?}", exchange.faults());
             eprintln!("{what}");

@@ -33,7 +33,7 @@ impl Listener for Notes {
             }
             text += "| ";
         }
-        self.books.insert(update.at.tables.instruments[update.instrument.index()].id.clone(), text);
+        self.books.insert(update.context.tables.instruments[update.instrument.index()].id.clone(), text);
     }
 
     fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
@@ -149,7 +149,7 @@ fn feed(handler: &mut Handler, venue: &mut Venue, channel: usize, payload: &[u8]
     venue.now += 20_000_000;
     for (line, to) in venue.addresses[channel].into_iter().enumerate() {
         let ts_recv = UnixNanos(venue.now + line as i64);
-        handler.packet(Packet { to, ts_recv, place: 0, payload }, notes);
+        handler.packet(Packet { to, ts_recv, position: 0, payload }, notes);
     }
 }
 

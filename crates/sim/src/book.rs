@@ -22,7 +22,7 @@ pub struct Fill {
     pub px: i64,
     /// Quantity of this fill.
     pub qty: i64,
-    /// The remaining quantity of the resting order; at zero it has gone and its handle is free.
+    /// The remaining quantity of the resting order; at zero the order has left the book and its handle is free.
     pub leaves: i64,
 }
 
@@ -55,12 +55,12 @@ pub struct IncomingOrder {
     pub tag: u32,
     /// Side.
     pub side: Side,
-    /// Limit in ticks; none for a market order, which never rests.
+    /// Limit in ticks; `None` for a market order, which never rests.
     pub limit: Option<i64>,
     /// Quantity, above zero.
     pub qty: i64,
-    /// Whether what is left may rest.
-    pub rests: bool,
+    /// Whether the remaining quantity may rest.
+    pub may_rest: bool,
 }
 
 /// A limit order book of one instrument on one venue.
@@ -72,12 +72,12 @@ pub struct MatchingBook {
 }
 
 impl MatchingBook {
-    /// Matches an order against the other side, appends the fills, and lets the rest of it rest where it may.
+    /// Matches an order against the other side, appends the fills, and lets the remaining quantity rest if it may.
     pub fn submit(&mut self, order: IncomingOrder, fills: &mut Vec<Fill>) -> PlacementResult {
         assert!(order.qty > 0, "an order without quantity");
-        let leaves = self.take(order.side.opposite(), order.limit, order.qty, fills);
+        let leaves = self.match_levels(order.side.opposite(), order.limit, order.qty, fills);
         let handle = match order.limit {
-            Some(px) if leaves > 0 && order.rests => Some(self.rest(order.side, px, leaves, order.tag)),
+            Some(px) if leaves > 0 && order.may_rest => Some(self.rest(order.side, px, leaves, order.tag)),
             _ => None,
         };
         PlacementResult { leaves, handle }
@@ -90,12 +90,12 @@ impl MatchingBook {
         self.rest(side, px, qty, tag)
     }
 
-    /// Matches `volume` of either side at one price: the best orders first, those of one price in their turn. Fills of
-    /// the buyers go to `bought`, of the sellers to `sold`, all at `px`.
+    /// Matches `volume` of either side at a single price: the best orders first, orders of one price in their queue
+    /// order. Fills of the buyers go to `bought`, of the sellers to `sold`, all at `px`.
     pub fn uncross(&mut self, px: i64, volume: i64, bought: &mut Vec<Fill>, sold: &mut Vec<Fill>) {
         for (side, fills) in [(Side::Buy, bought), (Side::Sell, sold)] {
             let start = fills.len();
-            let open = self.take(side, Some(px), volume, fills);
+            let open = self.match_levels(side, Some(px), volume, fills);
             assert_eq!(open, 0, "a side does not hold the volume of the auction");
             fills[start..].iter_mut().for_each(|fill| fill.px = px);
         }
@@ -115,18 +115,18 @@ impl MatchingBook {
         if px == node.px && leaves <= node.leaves {
             self.nodes[handle.0 as usize].leaves = leaves;
             let half = &mut self.halves[node.side.index()];
-            let at = half.find(node.side, px).expect("a resting order has its level");
-            half.levels[at].qty -= node.leaves - leaves;
+            let level_index = half.find(node.side, px).expect("a resting order has its level");
+            half.levels[level_index].qty -= node.leaves - leaves;
             return PlacementResult { leaves, handle: Some(handle) };
         }
         self.cancel(handle);
         self.submit(
-            IncomingOrder { tag: node.tag, side: node.side, limit: Some(px), qty: leaves, rests: true },
+            IncomingOrder { tag: node.tag, side: node.side, limit: Some(px), qty: leaves, may_rest: true },
             fills,
         )
     }
 
-    /// As [`MatchingBook::amend`], but without matching: for the call of an auction.
+    /// Amends an order as [`MatchingBook::amend`] does, but without matching: for the call of an auction.
     pub fn amend_queued(&mut self, handle: OrderHandle, px: i64, leaves: i64) -> OrderHandle {
         let node = self.nodes[handle.0 as usize];
         if px == node.px && leaves <= node.leaves {
@@ -141,17 +141,17 @@ impl MatchingBook {
     pub fn cancel(&mut self, handle: OrderHandle) -> i64 {
         let node = self.nodes[handle.0 as usize];
         let half = &mut self.halves[node.side.index()];
-        let at = half.find(node.side, node.px).expect("a resting order has its level");
-        half.levels[at].qty -= node.leaves;
-        if half.levels[at].qty == 0 {
-            half.levels.remove(at);
+        let level_index = half.find(node.side, node.px).expect("a resting order has its level");
+        half.levels[level_index].qty -= node.leaves;
+        if half.levels[level_index].qty == 0 {
+            half.levels.remove(level_index);
         } else {
             match node.prev {
-                NONE => half.levels[at].head = node.next,
+                NONE => half.levels[level_index].head = node.next,
                 prev => self.nodes[prev as usize].next = node.next,
             }
             match node.next {
-                NONE => half.levels[at].tail = node.prev,
+                NONE => half.levels[level_index].tail = node.prev,
                 next => self.nodes[next as usize].prev = node.prev,
             }
         }
@@ -159,35 +159,35 @@ impl MatchingBook {
         node.leaves
     }
 
-    /// The best level of a side.
+    /// Returns the best level of a side.
     pub fn best(&self, side: Side) -> Option<BestLevel> {
         self.halves[side.index()].levels.last().map(|level| BestLevel { px: level.px, qty: level.qty })
     }
 
-    /// Quantity that an order of the opposite side with this limit would meet on `payment_flow`.
+    /// Sums the quantity on `side` that an order of the opposite side with this limit would meet.
     pub fn quantity_within(&self, side: Side, limit: i64) -> i64 {
         let levels = self.halves[side.index()].levels.iter().rev();
         levels.take_while(|level| rank(side, level.px) >= rank(side, limit)).map(|level| level.qty).sum()
     }
 
-    /// The levels of a side, best first: price and all quantity there.
+    /// Iterates over the levels of a side, best first: price and total quantity.
     pub fn levels(&self, side: Side) -> impl Iterator<Item = BestLevel> + '_ {
         self.halves[side.index()].levels.iter().rev().map(|level| BestLevel { px: level.px, qty: level.qty })
     }
 
-    /// The orders of a side in the order in which they would be filled: tag, price, open quantity.
+    /// Iterates over the orders of a side in the order of execution: tag, price, open quantity.
     pub fn orders(&self, side: Side) -> impl Iterator<Item = (u32, i64, i64)> + '_ {
         self.halves[side.index()].levels.iter().rev().flat_map(move |level| {
-            let mut at = level.head;
+            let mut node_index = level.head;
             std::iter::from_fn(move || {
-                let node = self.nodes.get(at as usize)?; // NONE is past all of them
-                at = node.next;
+                let node = self.nodes.get(node_index as usize)?; // NONE is past all of them
+                node_index = node.next;
                 Some((node.tag, node.px, node.leaves))
             })
         })
     }
 
-    fn take(&mut self, side: Side, limit: Option<i64>, mut open: i64, fills: &mut Vec<Fill>) -> i64 {
+    fn match_levels(&mut self, side: Side, limit: Option<i64>, mut open: i64, fills: &mut Vec<Fill>) -> i64 {
         let half = &mut self.halves[side.index()];
         while open > 0
             && let Some(level) = half.levels.last_mut()
@@ -221,14 +221,16 @@ impl MatchingBook {
         });
         let half = &mut self.halves[side.index()];
         match half.find(side, px) {
-            Ok(at) => {
-                let level = &mut half.levels[at];
+            Ok(level_index) => {
+                let level = &mut half.levels[level_index];
                 node.prev = level.tail;
                 self.nodes[level.tail as usize].next = slot;
                 level.tail = slot;
                 level.qty += leaves;
             }
-            Err(at) => half.levels.insert(at, LevelQueue { px, qty: leaves, head: slot, tail: slot }),
+            Err(level_index) => {
+                half.levels.insert(level_index, LevelQueue { px, qty: leaves, head: slot, tail: slot })
+            }
         }
         self.nodes[slot as usize] = node;
         OrderHandle(slot)
@@ -264,7 +266,7 @@ impl MatchingSide {
     }
 }
 
-/// Higher is better: the price for a bid, its negative for an offer.
+/// Returns a rank that is higher for better prices: the price for a bid, its negative for an offer.
 fn rank(side: Side, px: i64) -> i64 {
     match side {
         Side::Buy => px,
@@ -287,8 +289,8 @@ mod tests {
         fn best(&self, side: Side) -> Option<BestLevel> {
             let px = self.orders.iter().filter(|o| o.0 == side).map(|o| o.1);
             let px = if side == Side::Buy { px.max() } else { px.min() }?;
-            let at = self.orders.iter().filter(|o| o.0 == side && o.1 == px);
-            Some(BestLevel { px, qty: at.map(|o| o.2).sum() })
+            let best_orders = self.orders.iter().filter(|o| o.0 == side && o.1 == px);
+            Some(BestLevel { px, qty: best_orders.map(|o| o.2).sum() })
         }
 
         fn submit(&mut self, order: IncomingOrder, fills: &mut Vec<Fill>) -> i64 {
@@ -321,23 +323,23 @@ mod tests {
                     self.orders.remove(first);
                 }
             }
-            if let (true, true, Some(px)) = (open > 0, order.rests, order.limit) {
+            if let (true, true, Some(px)) = (open > 0, order.may_rest, order.limit) {
                 self.orders.push((order.side, px, open, order.tag));
             }
             open
         }
 
         fn amend(&mut self, tag: u32, px: i64, leaves: i64, fills: &mut Vec<Fill>) -> i64 {
-            let at = self.orders.iter().position(|o| o.3 == tag).expect("the order rests");
-            if self.orders[at].1 == px && leaves <= self.orders[at].2 {
-                self.orders[at].2 = leaves;
+            let index = self.orders.iter().position(|o| o.3 == tag).expect("the order rests");
+            if self.orders[index].1 == px && leaves <= self.orders[index].2 {
+                self.orders[index].2 = leaves;
                 return leaves;
             }
-            let side = self.orders.remove(at).0;
-            self.submit(IncomingOrder { tag, side, limit: Some(px), qty: leaves, rests: true }, fills)
+            let side = self.orders.remove(index).0;
+            self.submit(IncomingOrder { tag, side, limit: Some(px), qty: leaves, may_rest: true }, fills)
         }
 
-        fn within(&self, side: Side, limit: i64) -> i64 {
+        fn quantity_within(&self, side: Side, limit: i64) -> i64 {
             let reach = |px: i64| if side == Side::Buy { px >= limit } else { px <= limit };
             self.orders.iter().filter(|o| o.0 == side && reach(o.1)).map(|o| o.2).sum()
         }
@@ -345,9 +347,9 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum BookOperation {
-        Submit { side: Side, limit: Option<i64>, qty: i64, rests: bool },
-        Amend { which: usize, px: i64, leaves: i64 },
-        Cancel { which: usize },
+        Submit { side: Side, limit: Option<i64>, qty: i64, may_rest: bool },
+        Amend { choice: usize, px: i64, leaves: i64 },
+        Cancel { choice: usize },
     }
 
     fn op() -> impl Strategy<Value = BookOperation> {
@@ -355,9 +357,9 @@ mod tests {
         let limit = prop_oneof![9 => (90i64..110).prop_map(Some), 1 => Just(None)];
         prop_oneof![
             6 => (side, limit, 1i64..50, prop::bool::weighted(0.8))
-                .prop_map(|(side, limit, qty, rests)| BookOperation::Submit { side, limit, qty, rests }),
-            2 => (0usize..64, 90i64..110, 1i64..50).prop_map(|(which, px, leaves)| BookOperation::Amend { which, px, leaves }),
-            2 => (0usize..64).prop_map(|which| BookOperation::Cancel { which }),
+                .prop_map(|(side, limit, qty, may_rest)| BookOperation::Submit { side, limit, qty, may_rest }),
+            2 => (0usize..64, 90i64..110, 1i64..50).prop_map(|(choice, px, leaves)| BookOperation::Amend { choice, px, leaves }),
+            2 => (0usize..64).prop_map(|choice| BookOperation::Cancel { choice }),
         ]
     }
 
@@ -373,26 +375,26 @@ mod tests {
                 let tag = tag as u32;
                 let (mut fast, mut slow) = (Vec::new(), Vec::new());
                 match op {
-                    BookOperation::Submit { side, limit, qty, rests } => {
-                        let order = IncomingOrder { tag, side, limit, qty, rests };
+                    BookOperation::Submit { side, limit, qty, may_rest } => {
+                        let order = IncomingOrder { tag, side, limit, qty, may_rest };
                         let placed = book.submit(order, &mut fast);
                         prop_assert_eq!(placed.leaves, twin.submit(order, &mut slow));
                         resting.extend(placed.handle.map(|handle| (tag, handle)));
                     }
-                    BookOperation::Amend { which, px, leaves } if !resting.is_empty() => {
-                        let at = which % resting.len();
-                        let (tag, handle) = resting[at];
+                    BookOperation::Amend { choice, px, leaves } if !resting.is_empty() => {
+                        let index = choice % resting.len();
+                        let (tag, handle) = resting[index];
                         let placed = book.amend(handle, px, leaves, &mut fast);
                         prop_assert_eq!(placed.leaves, twin.amend(tag, px, leaves, &mut slow));
                         match placed.handle {
-                            Some(handle) => resting[at].1 = handle,
-                            None => drop(resting.remove(at)),
+                            Some(handle) => resting[index].1 = handle,
+                            None => drop(resting.remove(index)),
                         }
                     }
-                    BookOperation::Cancel { which } if !resting.is_empty() => {
-                        let (tag, handle) = resting.remove(which % resting.len());
-                        let at = twin.orders.iter().position(|o| o.3 == tag).expect("the order rests");
-                        prop_assert_eq!(book.cancel(handle), twin.orders.remove(at).2);
+                    BookOperation::Cancel { choice } if !resting.is_empty() => {
+                        let (tag, handle) = resting.remove(choice % resting.len());
+                        let twin_index = twin.orders.iter().position(|o| o.3 == tag).expect("the order rests");
+                        prop_assert_eq!(book.cancel(handle), twin.orders.remove(twin_index).2);
                     }
                     _ => {}
                 }
@@ -400,7 +402,7 @@ mod tests {
                 resting.retain(|(tag, _)| !fast.iter().any(|fill| fill.tag == *tag && fill.leaves == 0));
                 for side in [Side::Buy, Side::Sell] {
                     prop_assert_eq!(book.best(side), twin.best(side));
-                    prop_assert_eq!(book.quantity_within(side, 100), twin.within(side, 100));
+                    prop_assert_eq!(book.quantity_within(side, 100), twin.quantity_within(side, 100));
                 }
             }
         }
@@ -411,11 +413,14 @@ mod tests {
     fn more_quantity_loses_the_turn() {
         let mut book = MatchingBook::default();
         let mut fills = Vec::new();
-        let ask = |tag| IncomingOrder { tag, side: Side::Sell, limit: Some(10), qty: 5, rests: true };
+        let ask = |tag| IncomingOrder { tag, side: Side::Sell, limit: Some(10), qty: 5, may_rest: true };
         let first = book.submit(ask(1), &mut fills).handle.expect("rests");
         book.submit(ask(2), &mut fills);
         book.amend(first, 10, 6, &mut fills);
-        book.submit(IncomingOrder { tag: 3, side: Side::Buy, limit: None, qty: 6, rests: false }, &mut fills);
+        book.submit(
+            IncomingOrder { tag: 3, side: Side::Buy, limit: None, qty: 6, may_rest: false },
+            &mut fills,
+        );
         assert_eq!(
             fills,
             [Fill { tag: 2, px: 10, qty: 5, leaves: 0 }, Fill { tag: 1, px: 10, qty: 1, leaves: 5 }]

@@ -28,12 +28,12 @@ pub enum Error {
     },
     /// A scene or a halt has its instrument to itself; this many find no place.
     #[error(
-        "configuration: no instrument is free for another {what} after {placed}; give more instruments or a longer span"
+        "configuration: no instrument is free for another {kind} after {placed}; give more instruments or a longer span"
     )]
     NoRoom {
         /// The scene or halt to place.
-        what: &'static str,
-        /// The number of those that found a place.
+        kind: &'static str,
+        /// The number of scenes that were placed.
         placed: u32,
     },
     /// A control that a market cannot obey.
@@ -45,7 +45,7 @@ pub enum Error {
     /// A file of templates that is wrong.
     #[error("exchange templates: {0}")]
     Templates(String),
-    /// No file has what a channel has to say.
+    /// No file has a template that a channel needs.
     #[error("exchange templates: none for the {channel} channel has {template}; give the file with it")]
     NoTemplate {
         /// The channel.
@@ -60,7 +60,7 @@ pub enum Error {
         channel: &'static str,
         /// The template.
         template: &'static str,
-        /// The field, with what is around it.
+        /// The field, with its context.
         field: &'static str,
     },
     /// A value that the templates cannot express.
@@ -69,7 +69,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side the cause lies. A file of templates is no data.
+    /// Returns where the cause lies: in the data, in the call or outside unitape. A template file does not count as
+    /// data.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::OutOfTime { .. } | Self::OutOfRange { .. } | Self::NoRoom { .. } => ErrorCause::Call,

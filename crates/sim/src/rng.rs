@@ -7,7 +7,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The generator of `seed`; every seed is good, zero too.
+    /// Makes the generator of `seed`. Every seed is valid, zero too.
     pub fn new(seed: u64) -> Rng {
         let mut z = seed;
         let state = std::array::from_fn(|_| {
@@ -17,7 +17,7 @@ impl Rng {
         Rng { state }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
@@ -31,38 +31,38 @@ impl Rng {
         result
     }
 
-    /// A number in `0..bound`; `bound` must not be zero. The bias of the multiply-shift is below 2⁻³² for the small
-    /// bounds used here and the same on every run, which is what counts.
+    /// Draws a number in `0..bound`; `bound` must not be zero. The bias of the multiply-shift is below 2⁻³² for the
+    /// small bounds used here. It is the same on every run, as the simulation requires.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "a number below zero was asked for");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in `low..=high`.
+    /// Draws a number in `low..=high`.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         assert!(low <= high, "empty range {low}..={high}");
         low + self.below((high - low) as u64 + 1) as i64
     }
 
-    /// True once in `n`.
+    /// Returns true with probability 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// 0, 1, 2, … each half as likely as the one before, at most 32.
+    /// Draws 0, 1, 2, …, at most 32, each with half the probability of the previous number.
     pub fn halving(&mut self) -> i64 {
         i64::from((self.bits() as u32).trailing_zeros())
     }
 
-    /// One element of a slice that is not empty.
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
+    /// Picks one element of a slice that is not empty.
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
     }
 
     /// Puts a slice in random order.
-    pub fn shuffle<T>(&mut self, of: &mut [T]) {
-        for end in (1..of.len()).rev() {
-            of.swap(end, self.below(end as u64 + 1) as usize);
+    pub fn shuffle<T>(&mut self, elements: &mut [T]) {
+        for end in (1..elements.len()).rev() {
+            elements.swap(end, self.below(end as u64 + 1) as usize);
         }
     }
 }
@@ -93,12 +93,12 @@ mod tests {
     #[test]
     fn ranges_are_met_and_kept() {
         let mut rng = Rng::new(7);
-        let mut seen = [false; 5];
+        let mut is_drawn = [false; 5];
         for _ in 0..1000 {
-            seen[(rng.between(-2, 2) + 2) as usize] = true;
+            is_drawn[(rng.between(-2, 2) + 2) as usize] = true;
             assert!(rng.halving() <= 32);
         }
-        assert_eq!(seen, [true; 5]);
+        assert_eq!(is_drawn, [true; 5]);
     }
 
     /// A shuffle that loses an element would leave an instrument without buyers.

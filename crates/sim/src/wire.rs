@@ -84,12 +84,12 @@ impl FixMessageWriter {
         out.extend_from_slice(&[b'1', b'0', b'=', digits[0], digits[1], digits[2], 1]);
     }
 
-    /// The fields after `52` of the message built last.
+    /// Returns the fields after `52` of the last message.
     pub fn body(&self) -> &[u8] {
         &self.scratch[self.body_at..]
     }
 
-    /// Fields ready made, each with its separator.
+    /// Appends ready-made fields, each with its separator.
     pub fn raw(&mut self, fields: &[u8]) {
         self.scratch.extend_from_slice(fields);
     }
@@ -111,7 +111,7 @@ impl FixMessageWriter {
         self.scratch.push(1);
     }
 
-    /// A letter and ten digits.
+    /// Appends a field with a letter and ten digits.
     pub fn id(&mut self, tag: &[u8], letter: u8, value: u64) {
         self.raw(tag);
         let mut text = [b'0'; 12];
@@ -120,7 +120,7 @@ impl FixMessageWriter {
         self.raw(&text);
     }
 
-    /// `units` of 10^-`decimals`, with all its places.
+    /// Appends a decimal field: `units` of 10^-`decimals`, with all decimal places.
     pub fn decimal(&mut self, tag: &[u8], units: u64, decimals: u32) {
         self.raw(tag);
         let scale = 10u64.pow(decimals);
@@ -135,7 +135,7 @@ impl FixMessageWriter {
         self.scratch.push(1);
     }
 
-    /// `YYYYMMDD-HH:MM:SS.nnnnnnnnn`.
+    /// Appends a time field: `YYYYMMDD-HH:MM:SS.nnnnnnnnn`.
     pub fn time(&mut self, tag: &[u8], ns: u64) {
         self.raw(tag);
         if ns / NS_PER_S != self.second {
@@ -161,27 +161,27 @@ impl FixMessageWriter {
     }
 }
 
-/// The sum of bytes that `10` carries.
+/// Computes the byte sum for the field `10`.
 fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0u8, |sum, &byte| sum.wrapping_add(byte))
 }
 
 fn push_int(out: &mut Vec<u8>, value: u64) {
     let mut text = [0u8; 20];
-    let mut at = text.len();
+    let mut start = text.len();
     let mut left = value;
     loop {
-        at -= 1;
-        text[at] = b'0' + (left % 10) as u8;
+        start -= 1;
+        text[start] = b'0' + (left % 10) as u8;
         left /= 10;
         if left == 0 {
             break;
         }
     }
-    out.extend_from_slice(&text[at..]);
+    out.extend_from_slice(&text[start..]);
 }
 
-/// The last digits of `value`, as many as there is room for.
+/// Writes the last digits of `value`, as many as fit.
 pub(crate) fn put_digits(room: &mut [u8], mut value: u64) {
     for digit in room.iter_mut().rev() {
         *digit = b'0' + (value % 10) as u8;
@@ -189,8 +189,8 @@ pub(crate) fn put_digits(room: &mut [u8], mut value: u64) {
     }
 }
 
-/// Year, month and day of the proleptic Gregorian calendar, `days` after 1970-01-01. The year is counted from March, so
-/// that the leap day is its last.
+/// Splits a day into year, month and day of the proleptic Gregorian calendar, `days` after 1970-01-01. The year is
+/// counted from March, so that the leap day is its last.
 pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468; // days from 0000-03-01 to 1970-01-01
     let era = shifted / 146_097;

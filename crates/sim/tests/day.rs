@@ -53,7 +53,7 @@ fn events_are_numbered_in_time_and_in_phase() {
             assert_eq!(e.seq, seq);
             assert!(e.ts >= ts, "{e:?}");
             ts = e.ts;
-            match e.what {
+            match e.body {
                 DayEventBody::Session { book, phase, .. } => {
                     let before = phases.insert(book, phase);
                     let right = matches!(
@@ -115,7 +115,7 @@ fn books_are_what_the_events_say_after_every_step() {
             let mut touched: Vec<u32> = Vec::new();
             for e in events {
                 ledger.apply(e);
-                match e.what {
+                match e.body {
                     DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) => {
                         touched.push(t.book)
                     }
@@ -166,7 +166,7 @@ fn matches_have_two_sides_and_positions_sum_to_nothing() {
     let mut lives = Vec::new();
     while let Some(events) = sim.step().map(<[DayEvent]>::to_vec) {
         for e in events {
-            match e.what {
+            match e.body {
                 DayEventBody::New(t) => {
                     entered += 1;
                     foks += u32::from(t.tif == TimeInForce::Fok);
@@ -213,8 +213,8 @@ fn matches_have_two_sides_and_positions_sum_to_nothing() {
     }
     assert_eq!(lives.len() as u64, entered, "every order has a life, and it ends");
     for life in &lives {
-        assert_eq!(life.done, done.get(&life.terms.oid).copied().unwrap_or(0));
-        assert!(life.done <= life.terms.qty && life.seq_entered <= life.seq_ended);
+        assert_eq!(life.filled_qty, done.get(&life.terms.oid).copied().unwrap_or(0));
+        assert!(life.filled_qty <= life.terms.qty && life.seq_entered <= life.seq_ended);
     }
 }
 

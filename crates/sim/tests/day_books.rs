@@ -79,7 +79,7 @@ fn compare(seed: u64, sum: &mut Compared) {
             let changes = books.on_event(&Frame::new(frame).expect("a frame of the simulator")).to_vec();
             let at = format!("seed {seed}, {event:?}");
             assert!(changes.iter().all(|c| c.fault.is_none()), "{at}: {changes:?}");
-            let (book, mut half) = match event.what {
+            let (book, mut half) = match event.body {
                 DayEventBody::New(t) | DayEventBody::Amend(t) => {
                     last.insert(t.book, t.oid);
                     (t.book, false)
@@ -113,7 +113,7 @@ fn compare(seed: u64, sum: &mut Compared) {
             let crossed = matches!((bbo.bid, bbo.ask), (Some(b), Some(a)) if b.px >= a.px);
             assert!(!crossed || !continuous, "{at}: crossed in continuous trading");
             sum.crossed += u64::from(crossed);
-            if let DayEventBody::Bbo { bid, ask, .. } = event.what {
+            if let DayEventBody::Bbo { bid, ask, .. } = event.body {
                 let best_of = |b: Option<BestLevel>| b.map(|b| (nano(b.px), b.qty.to_string()));
                 assert_eq!([bbo.bid, bbo.ask].map(best), [bid, ask].map(best_of), "{at}");
                 sum.published += 1;

@@ -215,13 +215,13 @@ fn positions_come_before_the_groups_of_a_day() {
     let (mut positions, mut groups) = (0, 0);
     while let Some(events) = market.step() {
         for event in events {
-            match event.what {
+            match event.body {
                 MarketEventBody::Position { .. } => {
                     assert_eq!(groups, 0, "a position after a group");
                     positions += 1;
                 }
-                MarketEventBody::Day { what: DayEventBody::Party { .. }, .. } => groups += 1,
-                MarketEventBody::Day { what: DayEventBody::Ref { .. }, .. } => groups = 0,
+                MarketEventBody::Day { body: DayEventBody::Party { .. }, .. } => groups += 1,
+                MarketEventBody::Day { body: DayEventBody::Ref { .. }, .. } => groups = 0,
                 _ => {}
             }
         }
@@ -327,11 +327,11 @@ fn levels_are_those_of_the_orders_after_every_step() {
         for event in &events {
             if let Some(day) = event.day_event() {
                 ledger.apply(&day);
-                if let DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) = day.what {
+                if let DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) = day.body {
                     touched.insert(t.book);
                 }
             }
-            let MarketEventBody::Level { book, side, action, level } = event.what else { continue };
+            let MarketEventBody::Level { book, side, action, level } = event.body else { continue };
             touched.insert(book);
             let side = levels.entry((book, side)).or_default();
             let before = side.remove(&level.px);
@@ -372,7 +372,7 @@ fn prices_go_where_news_says() {
         let mut prints: HashMap<InstrumentId, Vec<(u64, i64)>> = HashMap::new();
         while let Some(events) = market.step().map(<[MarketEvent]>::to_vec) {
             for event in &events {
-                if let MarketEventBody::Day { what: DayEventBody::Trade { book, px, .. }, .. } = event.what {
+                if let MarketEventBody::Day { body: DayEventBody::Trade { book, px, .. }, .. } = event.body {
                     prints.entry(market.world().instr_of(book)).or_default().push((event.ts, px));
                 }
             }
@@ -465,15 +465,15 @@ fn nothing_of_a_halted_market_is_new_or_amended() {
     let (mut before, mut after) = (0, 0);
     while let Some(events) = market.step() {
         for event in events {
-            match event.what {
-                MarketEventBody::Day { what: DayEventBody::Amend(t), .. } if t.stop_px.is_none() => {
+            match event.body {
+                MarketEventBody::Day { body: DayEventBody::Amend(t), .. } if t.stop_px.is_none() => {
                     assert!(event.ts < at, "{event:?}");
                     before += 1;
                 }
-                MarketEventBody::Day { what: DayEventBody::New(_), .. } => {
+                MarketEventBody::Day { body: DayEventBody::New(_), .. } => {
                     assert!(event.ts < at, "{event:?}")
                 }
-                MarketEventBody::Day { what: DayEventBody::Cancel(_), .. } => {
+                MarketEventBody::Day { body: DayEventBody::Cancel(_), .. } => {
                     after += u32::from(event.ts > at)
                 }
                 _ => {}

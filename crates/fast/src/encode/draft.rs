@@ -10,15 +10,15 @@ use std::sync::Arc;
 pub enum TemplatePartRef {
     /// A value.
     Field(FieldRef),
-    /// Parts that are there together.
+    /// Parts that are present together.
     Group(GroupRef),
-    /// Parts that are there any number of times.
+    /// Parts that are present any number of times.
     Sequence(SequenceRef),
     /// The contents of another template, which the message names; the last name of its path is empty.
     Reference(DynamicTemplateRef),
 }
 
-/// Where a field's value goes; looked up once, used for every message.
+/// The place of a field's value. It is looked up once and used for every message.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldRef {
     pub(super) frame: u32,
@@ -29,13 +29,13 @@ pub struct FieldRef {
 }
 
 impl FieldRef {
-    /// The type of its values.
+    /// Returns the type of the field's values.
     #[must_use]
     pub const fn kind(&self) -> WireType {
         self.kind
     }
 
-    /// Whether it may be absent.
+    /// Returns whether the field may be absent.
     #[must_use]
     pub const fn optional(&self) -> bool {
         self.optional
@@ -60,7 +60,7 @@ pub struct SequenceRef {
 }
 
 impl SequenceRef {
-    /// Whether it may be absent.
+    /// Returns whether the sequence may be absent.
     #[must_use]
     pub const fn optional(&self) -> bool {
         self.optional
@@ -75,17 +75,18 @@ pub struct DynamicTemplateRef {
     pub(super) group: u32,
 }
 
-/// The message, an element, or what replaces a dynamic reference: what values go into.
+/// The container of values: the message, an element, or the template in place of a dynamic reference.
 #[derive(Debug, Clone, Copy)]
 pub struct DraftFrameRef {
     frame: u32,
-    at: u32,
+    first_cell: u32,
 }
 
-/// A value, or what there is of a part.
+/// A value, or the state of a part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DraftCell {
-    /// The number; offset and length of a text; the first element and the last; the place of what is referred to.
+    /// The number; the offset and length of a text; the first and the last element; or the place of the referenced
+    /// template.
     pub bits: u64,
     /// How many elements; which template.
     pub count: u32,
@@ -111,18 +112,19 @@ impl DraftCell {
 
 /// A message under construction: see [`super::Encoder`].
 ///
-/// Values go into the message, into the last begun element of a sequence, or where [`MessageDraft::reopen`] says. You
-/// may set them in any order; a value that is not set is absent.
+/// Values go into the message, into the last begun element of a sequence, or into the element that
+/// [`MessageDraft::reopen`] chose. You may set them in any order. A value that is not set is absent.
 ///
 /// # Panics
-/// A part of another template than the draft's, or of a sequence without an element yet, is a mistake of the program.
+/// Panics if a part belongs to another template than the draft's, or to a sequence without an element. Both are
+/// mistakes of the program.
 #[derive(Debug, Clone)]
 pub struct MessageDraft {
     pub(super) plan: Arc<EncodePlan>,
     pub(super) cells: Vec<DraftCell>,
     pub(super) texts: Vec<u8>,
     pub(super) template: u32,
-    /// Where the frame of each kind is that was begun last.
+    /// The place of the last begun frame of each kind.
     open: Vec<u32>,
 }
 
@@ -134,7 +136,7 @@ impl MessageDraft {
         draft
     }
 
-    /// Begins a message of this template, by its place in the list; all values are gone.
+    /// Begins a message of this template, given by its index in the list, and removes all values.
     pub fn begin(&mut self, template: usize) {
         self.cells.clear();
         self.texts.clear();
@@ -143,7 +145,7 @@ impl MessageDraft {
         self.frame(self.plan.templates[template].frame);
     }
 
-    /// Its template, by its place in the list.
+    /// Returns the index of the message's template in the list.
     #[must_use]
     pub fn template(&self) -> usize {
         self.template as usize
@@ -153,30 +155,30 @@ impl MessageDraft {
     #[inline]
     pub fn set(&mut self, field: FieldRef, value: FieldValue<'_>) {
         *self.cell(field.frame, field.cell) = self.cell_of(value);
-        self.there(field.frame, field.group);
+        self.mark_groups_present(field.frame, field.group);
     }
 
-    /// A number without a sign.
+    /// Sets a field to an unsigned integer.
     #[inline]
     pub fn uint(&mut self, field: FieldRef, value: u64) {
         self.set(field, FieldValue::UInt(value));
     }
 
-    /// The value is absent.
+    /// Makes the value of a field absent.
     pub fn unset(&mut self, field: FieldRef) {
         *self.cell(field.frame, field.cell) = DraftCell::ABSENT;
     }
 
-    /// The group is there, also where none of its fields is.
+    /// Makes a group present, even if all its fields are absent.
     pub fn group(&mut self, group: GroupRef) {
-        self.there(group.frame, group.group);
+        self.mark_groups_present(group.frame, group.group);
     }
 
-    /// The sequence is there, also where it has no element.
+    /// Makes a sequence present, even if it has no element.
     #[inline]
     pub fn sequence(&mut self, sequence: SequenceRef) {
         self.cell(sequence.frame, sequence.cell).tag = CellKind::There;
-        self.there(sequence.frame, sequence.group);
+        self.mark_groups_present(sequence.frame, sequence.group);
     }
 
     /// Begins another element.
@@ -184,62 +186,63 @@ impl MessageDraft {
     pub fn element(&mut self, sequence: SequenceRef) -> DraftFrameRef {
         self.sequence(sequence);
         let index = self.index(sequence.frame, sequence.cell);
-        let at = self.add(index, sequence.element);
-        DraftFrameRef { frame: sequence.element, at }
+        let first_cell = self.add(index, sequence.element);
+        DraftFrameRef { frame: sequence.element, first_cell }
     }
 
-    /// A frame after the other elements of the sequence of this cell.
+    /// Adds a frame after the other elements of the sequence in this cell.
     #[inline]
     pub(super) fn add(&mut self, index: usize, element: u32) -> u32 {
-        let at = self.frame(element);
+        let first_cell = self.frame(element);
         let cell = &mut self.cells[index];
         let (first, last) = (cell.bits >> 32, cell.bits as u32);
         cell.count += 1;
         if cell.count == 1 {
-            cell.bits = u64::from(at) << 32 | u64::from(at);
+            cell.bits = u64::from(first_cell) << 32 | u64::from(first_cell);
         } else {
-            cell.bits = first << 32 | u64::from(at);
-            self.cells[last as usize].bits = at.into();
+            cell.bits = first << 32 | u64::from(first_cell);
+            self.cells[last as usize].bits = first_cell.into();
         }
-        at
+        first_cell
     }
 
-    /// This template, by its place in the list, replaces the reference. Values of the template go there.
+    /// Puts a template, given by its index in the list, at the place of the reference. Returns the frame for the values
+    /// of the template.
     pub fn set_reference(&mut self, reference: DynamicTemplateRef, template: usize) -> DraftFrameRef {
         let frame = self.plan.templates[template].frame;
-        // Before the frame: it may be of the same kind as the one that it is in.
+        // Before the frame, which may be of the same kind as the frame around it.
         let (from, group) = (self.index(reference.frame, reference.cell), reference.group);
-        self.there(reference.frame, group);
-        let at = self.frame(frame);
+        self.mark_groups_present(reference.frame, group);
+        let first_cell = self.frame(frame);
         let count = template as u32;
-        self.cells[from] = DraftCell { bits: at.into(), count, exponent: 0, tag: CellKind::There };
-        DraftFrameRef { frame, at }
+        self.cells[from] = DraftCell { bits: first_cell.into(), count, exponent: 0, tag: CellKind::There };
+        DraftFrameRef { frame, first_cell }
     }
 
     /// Values go here again.
-    pub fn reopen(&mut self, place: DraftFrameRef) {
-        self.close_inside(place.frame);
-        self.open[place.frame as usize] = place.at;
+    pub fn reopen(&mut self, frame_ref: DraftFrameRef) {
+        self.close_inside(frame_ref.frame);
+        self.open[frame_ref.frame as usize] = frame_ref.first_cell;
     }
 
-    /// The message itself.
+    /// Returns the frame of the message itself.
     #[must_use]
     pub fn message_frame(&self) -> DraftFrameRef {
-        DraftFrameRef { frame: self.plan.templates[self.template as usize].frame, at: 0 }
+        DraftFrameRef { frame: self.plan.templates[self.template as usize].frame, first_cell: 0 }
     }
 
-    /// A frame with nothing in it, open for values.
+    /// Adds an empty frame and opens it for values.
     #[inline]
     pub(super) fn frame(&mut self, frame: u32) -> u32 {
-        let at = self.cells.len() as u32;
+        let first_cell = self.cells.len() as u32;
         let cells = self.plan.frames[frame as usize].cells as usize;
-        self.cells.resize(at as usize + cells, DraftCell::ABSENT);
+        self.cells.resize(first_cell as usize + cells, DraftCell::ABSENT);
         self.close_inside(frame);
-        self.open[frame as usize] = at;
-        at
+        self.open[frame as usize] = first_cell;
+        first_cell
     }
 
-    /// No element of a sequence inside is begun yet.
+    /// Closes the elements of all sequences inside: no element of them has begun yet.
     #[inline]
     fn close_inside(&mut self, frame: u32) {
         let inside = frame as usize + 1..self.plan.frames[frame as usize].end as usize;
@@ -248,9 +251,9 @@ impl MessageDraft {
 
     #[inline]
     fn index(&self, frame: u32, cell: u32) -> usize {
-        let at = self.open[frame as usize];
-        assert!(at != NONE, "a part of another template, or of a sequence without an element");
-        (at + cell) as usize
+        let first_cell = self.open[frame as usize];
+        assert!(first_cell != NONE, "a part of another template, or of a sequence without an element");
+        (first_cell + cell) as usize
     }
 
     #[inline]
@@ -259,13 +262,13 @@ impl MessageDraft {
         &mut self.cells[index]
     }
 
-    /// The groups around a part are there with it.
+    /// Makes the groups around a part present.
     #[inline]
-    fn there(&mut self, frame: u32, mut group: u32) {
+    fn mark_groups_present(&mut self, frame: u32, mut group: u32) {
         while group != NONE {
-            let of = self.plan.groups[group as usize];
-            self.cell(frame, of.cell).tag = CellKind::There;
-            group = of.around;
+            let group_cell = self.plan.groups[group as usize];
+            self.cell(frame, group_cell.cell).tag = CellKind::There;
+            group = group_cell.parent;
         }
     }
 

@@ -73,74 +73,75 @@ pub struct Encoder {
     dictionaries: EncoderDictionaries,
     template_id: Option<u32>,
     /// The draft of messages that are encoded again.
-    again: Option<MessageDraft>,
+    reencode_draft: Option<MessageDraft>,
 }
 
 impl Encoder {
-    /// An encoder with empty dictionaries.
+    /// Makes an encoder with empty dictionaries.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
         let plan = Arc::new(EncodePlan::new(&templates));
         let dictionaries = EncoderDictionaries::new(plan.slots);
-        Self { templates, plan, neutral: false, dictionaries, template_id: None, again: None }
+        Self { templates, plan, neutral: false, dictionaries, template_id: None, reencode_draft: None }
     }
 
-    /// This encoder; if `neutral`, a mandatory field without a value is nought or empty, where it would be refused
-    /// otherwise.
+    /// Sets what the encoder does with a mandatory field without a value. If `neutral`, it writes zero or an empty
+    /// text; otherwise it refuses the message.
     #[must_use]
     pub fn with_neutral(self, neutral: bool) -> Self {
         Self { neutral, ..self }
     }
 
-    /// The templates.
+    /// Returns the templates.
     #[must_use]
     pub fn templates(&self) -> &Arc<Templates> {
         &self.templates
     }
 
-    /// The first template of this name that messages can name, by its place in the list.
+    /// Finds the first template with this name and an id. Returns its index in the list.
     #[must_use]
     pub fn template(&self, name: &str) -> Option<usize> {
         self.templates.list().iter().position(|template| template.id.is_some() && template.name.local == name)
     }
 
-    /// The parts of a template, by its place in the list, each with its path: the names of the groups and sequences around
-    /// it and its own, with slashes between. The target of a static reference appears in its place.
+    /// Returns the parts of a template, given by its index in the list, each with its path. A path has the names of the
+    /// enclosing groups and sequences and the part's own name, with slashes between. The target of a static reference
+    /// appears in the place of the reference.
     pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, TemplatePartRef)> {
         self.plan.parts[template].iter().map(|(path, part)| (path.as_str(), *part))
     }
 
-    /// The first part of this path.
+    /// Finds the first part with this path.
     #[must_use]
     pub fn part(&self, template: usize, path: &str) -> Option<TemplatePartRef> {
-        self.parts(template).find(|(other, _)| *other == path).map(|(_, part)| part)
+        self.parts(template).find(|(part_path, _)| *part_path == path).map(|(_, part)| part)
     }
 
-    /// The first field of this path.
+    /// Finds the first field with this path.
     #[must_use]
     pub fn field(&self, template: usize, path: &str) -> Option<FieldRef> {
-        self.parts(template).find_map(|(other, part)| match part {
-            TemplatePartRef::Field(field) if other == path => Some(field),
+        self.parts(template).find_map(|(part_path, part)| match part {
+            TemplatePartRef::Field(field) if part_path == path => Some(field),
             _ => None,
         })
     }
 
-    /// The first sequence of this path.
+    /// Finds the first sequence with this path.
     #[must_use]
     pub fn sequence(&self, template: usize, path: &str) -> Option<SequenceRef> {
-        self.parts(template).find_map(|(other, part)| match part {
-            TemplatePartRef::Sequence(sequence) if other == path => Some(sequence),
+        self.parts(template).find_map(|(part_path, part)| match part {
+            TemplatePartRef::Sequence(sequence) if part_path == path => Some(sequence),
             _ => None,
         })
     }
 
-    /// A message of a template, by its place in the list, without any value yet.
+    /// Makes a message without values for a template, given by its index in the list.
     #[must_use]
     pub fn draft(&self, template: usize) -> MessageDraft {
         MessageDraft::new(self.plan.clone(), template as u32)
     }
 
-    /// Empties all dictionaries, that of the template's id as well.
+    /// Empties all dictionaries, including the stored template id.
     pub fn reset(&mut self) {
         self.dictionaries.empty();
         self.template_id = None;
@@ -149,10 +150,10 @@ impl Encoder {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// The first value that cannot be encoded; dictionaries and `out` are then as they were before.
+    /// Fails at the first value that cannot be encoded. The dictionaries and `out` are then as they were before.
     ///
     /// # Panics
-    /// Where the draft is of other templates.
+    /// Panics if the draft was made with other templates.
     pub fn encode(&mut self, draft: &MessageDraft, out: &mut Vec<u8>) -> Result<(), MessageFault> {
         assert!(Arc::ptr_eq(&draft.plan, &self.plan), "a draft of another encoder");
         let before = (self.dictionaries.begin(), self.template_id);
@@ -167,12 +168,13 @@ impl Encoder {
             dynamic: 0,
             entries: 0,
             text_bytes: 0,
-            place: FaultLocation::NONE,
+            fault_location: FaultLocation::NONE,
         };
         match pass.segment(draft.template, 0) {
             Ok(()) => Ok(()),
             Err(code) => {
-                let (FaultLocation { template, part }, at) = (pass.place, pass.out.len() - start);
+                let (FaultLocation { template, part }, offset) =
+                    (pass.fault_location, pass.out.len() - start);
                 self.dictionaries.undo(before.0);
                 self.template_id = before.1;
                 out.truncate(start);
@@ -181,16 +183,16 @@ impl Encoder {
                     code,
                     template: if template == NONE { String::new() } else { name(template) },
                     field: self.plan.infos.get(part as usize).map_or(String::new(), |i| i.name.local.clone()),
-                    at,
+                    offset,
                 })
             }
         }
     }
 
-    /// A message that was decoded by the same templates as a draft, which may be changed.
+    /// Makes a draft from a message that was decoded with the same templates. The draft may be changed.
     ///
     /// # Errors
-    /// Where parts of the message were left out when it was decoded.
+    /// Fails if parts of the message were left out when it was decoded.
     pub fn draft_of(&self, message: &Message<'_>) -> Result<MessageDraft, MessageFault> {
         let mut draft = self.draft(message.template);
         reencode::fill_draft(&self.templates, message, &mut draft)?;
@@ -200,12 +202,12 @@ impl Encoder {
     /// Appends a message that was decoded by the same templates to `out`.
     ///
     /// # Errors
-    /// As [`Encoder::encode`]; and where parts of the message were left out when it was decoded.
+    /// Fails as [`Encoder::encode`] does, or if parts of the message were left out when it was decoded.
     pub fn reencode(&mut self, message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), MessageFault> {
-        let mut draft = self.again.take().unwrap_or_else(|| self.draft(message.template));
+        let mut draft = self.reencode_draft.take().unwrap_or_else(|| self.draft(message.template));
         let result = reencode::fill_draft(&self.templates, message, &mut draft);
         let result = result.and_then(|()| self.encode(&draft, out));
-        self.again = Some(draft);
+        self.reencode_draft = Some(draft);
         result
     }
 }
@@ -221,26 +223,26 @@ struct EncodePass<'p> {
     /// As a decoder has them.
     entries: usize,
     text_bytes: usize,
-    place: FaultLocation,
+    fault_location: FaultLocation,
 }
 
 impl EncodePass<'_> {
-    /// Presence map, template id and what the template has.
+    /// Encodes a segment: its presence map, its template id and the fields of its template.
     fn segment(&mut self, template: u32, frame: u32) -> Result<(), MessageFaultCode> {
-        let of = self.plan.templates[template as usize];
-        let block = self.plan.blocks[of.block as usize];
-        let Some(id) = of.id else {
-            self.place = FaultLocation { template, part: NONE };
+        let template_plan = self.plan.templates[template as usize];
+        let block = self.plan.blocks[template_plan.block as usize];
+        let Some(id) = template_plan.id else {
+            self.fault_location = FaultLocation { template, part: NONE };
             return Err(MessageFaultCode::D9);
         };
         let mut map = PresenceMapWriter::begin(self.out, block.bits);
         let changed = *self.template_id != Some(id);
-        map.put(self.out, changed);
+        map.push_bit(self.out, changed);
         if changed {
             wire::unsigned(self.out, id.into());
             *self.template_id = Some(id);
         }
-        if of.reset {
+        if template_plan.reset {
             self.dictionaries.empty();
         }
         self.run(block, frame, &mut map)?;
@@ -248,7 +250,7 @@ impl EncodePass<'_> {
         Ok(())
     }
 
-    /// A group or an element.
+    /// Encodes a group or an element.
     fn block(&mut self, block: u32, frame: u32) -> Result<(), MessageFaultCode> {
         let block = self.plan.blocks[block as usize];
         if block.bits == 0 {
@@ -278,11 +280,11 @@ impl EncodePass<'_> {
             let cell = |op: &EncodeOp| draft.cells[(frame + op.cell) as usize];
             match op.code {
                 OpCode::Group => {
-                    let there = !op.optional || cell(op).tag == CellKind::There;
+                    let is_present = !op.optional || cell(op).tag == CellKind::There;
                     if op.optional {
-                        map.put(self.out, there);
+                        map.push_bit(self.out, is_present);
                     }
-                    if there {
+                    if is_present {
                         self.entries += 2;
                         self.block(op.block, frame)?;
                     }
@@ -290,30 +292,30 @@ impl EncodePass<'_> {
                 OpCode::Sequence => self.sequence(op, cell(op))?,
                 OpCode::Dynamic => self.reference(op, cell(op))?,
                 OpCode::Missing => {
-                    self.note(op.info);
+                    self.record_fault(op.info);
                     return Err(MessageFaultCode::D8);
                 }
                 _ => {
-                    let (given, found) = match op.role {
+                    let (operand, next_mantissa) = match op.role {
                         OpRole::Value => (cell_value(draft, op, cell(op)), None),
                         OpRole::Length => (Ok(length(op, cell(op))), None),
                         OpRole::Exponent => match self.halves(op, cell(op)) {
-                            Ok((exponent, found)) => (Ok(exponent), found),
+                            Ok((exponent, next_mantissa)) => (Ok(exponent), next_mantissa),
                             Err(code) => (Err(code), None),
                         },
                         OpRole::Mantissa => (Ok(mantissa), None),
                     };
-                    mantissa = found;
+                    mantissa = next_mantissa;
                     let written =
-                        given.and_then(|given| self.value(op, given, map).map(|()| given.is_some()));
+                        operand.and_then(|operand| self.value(op, operand, map).map(|()| operand.is_some()));
                     match written {
-                        Ok(there) => {
+                        Ok(is_present) => {
                             // The op after it is left out with it.
                             let leads = matches!(op.role, OpRole::Exponent | OpRole::Length);
-                            next += usize::from(leads && !there && op.optional);
+                            next += usize::from(leads && !is_present && op.optional);
                         }
                         Err(code) => {
-                            self.note(op.info);
+                            self.record_fault(op.info);
                             return Err(if op.role == OpRole::Mantissa && code == MessageFaultCode::D1 {
                                 MessageFaultCode::D3
                             } else {
@@ -330,17 +332,17 @@ impl EncodePass<'_> {
     fn sequence(&mut self, op: &EncodeOp, cell: DraftCell) -> Result<(), MessageFaultCode> {
         let start = self.out.len();
         self.entries += 2;
-        let mut at = (cell.bits >> 32) as u32;
+        let mut first_cell = (cell.bits >> 32) as u32;
         for _ in 0..cell.count {
             let before = self.out.len();
             self.entries += 2;
-            self.block(op.block, at)?;
+            self.block(op.block, first_cell)?;
             if self.out.len() == before && u64::from(cell.count) > EMPTY_ELEMENTS_MAX {
                 self.out.truncate(start);
-                self.note(op.info);
+                self.record_fault(op.info);
                 return Err(MessageFaultCode::TooLarge);
             }
-            at = self.draft.cells[at as usize].bits as u32;
+            first_cell = self.draft.cells[first_cell as usize].bits as u32;
         }
         Ok(())
     }
@@ -349,7 +351,7 @@ impl EncodePass<'_> {
         let code =
             if cell.tag != CellKind::There { MessageFaultCode::Missing } else { MessageFaultCode::TooLarge };
         if cell.tag != CellKind::There || self.dynamic == DYNAMIC_MAX {
-            self.note(op.info);
+            self.record_fault(op.info);
             return Err(code);
         }
         self.dynamic += 1;
@@ -358,14 +360,14 @@ impl EncodePass<'_> {
         Ok(())
     }
 
-    /// Exponent and mantissa of a decimal that has an operator for each. A constant exponent is had where it can be
-    /// without loss.
+    /// Splits a decimal into exponent and mantissa if each has an operator. Uses a constant exponent if this loses no
+    /// digit.
     fn halves<'t>(
         &self,
         op: &EncodeOp,
         cell: DraftCell,
     ) -> Result<(Option<OperandValue<'t>>, Option<OperandValue<'t>>), MessageFaultCode> {
-        // No decoder accepts an exponent that is out of bounds, also not where its template has it.
+        // No decoder accepts an exponent out of bounds, even if the template contains it.
         let initial = || {
             let exponent = self.plan.initials[op.initial as usize].bits as i64;
             if exponent.abs() <= EXPONENT_MAX { Ok(exponent) } else { Err(MessageFaultCode::R1) }
@@ -399,14 +401,15 @@ impl EncodePass<'_> {
     }
 
     #[cold]
-    fn note(&mut self, info: u32) {
-        if self.place == FaultLocation::NONE {
-            self.place = FaultLocation { template: self.plan.infos[info as usize].template, part: info };
+    fn record_fault(&mut self, info: u32) {
+        if self.fault_location == FaultLocation::NONE {
+            self.fault_location =
+                FaultLocation { template: self.plan.infos[info as usize].template, part: info };
         }
     }
 }
 
-/// The value of a cell in the op's type, none where it is absent.
+/// Returns the value of a cell in the op's type, or `None` if it is absent.
 #[inline(always)]
 fn cell_value<'d>(
     draft: &'d MessageDraft,
@@ -440,7 +443,7 @@ fn length<'d>(op: &EncodeOp, cell: DraftCell) -> Option<OperandValue<'d>> {
     (cell.tag == CellKind::There || !op.optional).then(|| OperandValue::int(cell.count.into()))
 }
 
-/// A number as an integer of this type, in two's complement.
+/// Converts a number to an integer of this type, in two's complement.
 #[cold]
 fn integer(kind: WireType, cell: DraftCell) -> Result<u64, MessageFaultCode> {
     let (mut value, wrong) = match cell.tag {
@@ -457,7 +460,7 @@ fn integer(kind: WireType, cell: DraftCell) -> Result<u64, MessageFaultCode> {
     if (least..=most).contains(&value) { Ok(value as u64) } else { Err(wrong) }
 }
 
-/// A number as mantissa and exponent.
+/// Converts a number to mantissa and exponent.
 fn decimal(cell: DraftCell) -> Result<(i64, i8), MessageFaultCode> {
     match cell.tag {
         CellKind::Decimal if i64::from(cell.exponent).abs() <= EXPONENT_MAX => {

@@ -22,7 +22,7 @@ impl<'t> OperandValue<'t> {
         OperandValue { bits, exponent: 0, text: &[] }
     }
 
-    fn of(initial: &'t EncodeInitialValue) -> Self {
+    fn from_initial(initial: &'t EncodeInitialValue) -> Self {
         OperandValue { bits: initial.bits, exponent: initial.exponent, text: &initial.text }
     }
 }
@@ -44,7 +44,7 @@ pub(super) struct EncoderDictionaries {
 #[derive(Debug, Clone, Copy)]
 struct EncoderSlot {
     bits: u64,
-    /// It is undefined unless this is that of the dictionaries.
+    /// The slot is undefined unless this is the epoch of the dictionaries.
     epoch: u32,
     empty: bool,
     exponent: i8,
@@ -64,13 +64,13 @@ impl EncoderDictionaries {
         }
     }
 
-    /// All are empty.
+    /// Empties all dictionaries.
     pub fn empty(&mut self) {
         // Renumbered between messages, long before they run out.
         self.epoch += 1;
     }
 
-    /// Before a message: what it has to be undone to.
+    /// Starts a message and returns the epoch that an undo restores.
     pub fn begin(&mut self) -> u32 {
         self.undo.clear();
         self.spare.extend(self.undo_texts.drain(..).map(|(_, text)| text));
@@ -109,42 +109,42 @@ impl EncoderDictionaries {
         }
     }
 
-    /// The value of the slot, if it is defined and not empty.
+    /// Returns the stored value of the slot, which must be defined and not empty.
     fn stored(&self, op: &EncodeOp) -> OperandValue<'_> {
         let slot = self.slots[op.slot as usize];
         let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
         OperandValue { bits: slot.bits, exponent: slot.exponent, text }
     }
 
-    /// Whether a decoder derives the value if the message leaves it out.
+    /// Returns whether a decoder derives the value if the message leaves it out.
     #[inline(always)]
-    fn left_out(
+    fn omitted_value(
         &self,
         op: &EncodeOp,
-        given: Option<OperandValue<'_>>,
+        operand: Option<OperandValue<'_>>,
         initial: Option<OperandValue<'_>>,
     ) -> OmittedValue {
         let slot = self.slots[op.slot as usize];
         if slot.epoch != self.epoch {
-            let initially = given == initial && (given.is_some() || op.optional);
+            let initially = operand == initial && (operand.is_some() || op.optional);
             return if initially { OmittedValue::Initial } else { OmittedValue::Wrong };
         }
-        let Some(given) = given else {
+        let Some(operand) = operand else {
             return if slot.empty { OmittedValue::Nothing } else { OmittedValue::Wrong };
         };
         if slot.empty || slot.kind != op.kind {
             return OmittedValue::Wrong;
         }
         let before = self.stored(op);
-        let same = if op.code == OpCode::Increment {
-            given.bits == op.kind.increment(before.bits)
+        let is_derivable = if op.code == OpCode::Increment {
+            operand.bits == op.kind.increment(before.bits)
         } else {
-            before == given
+            before == operand
         };
-        if same { OmittedValue::Before } else { OmittedValue::Wrong }
+        if is_derivable { OmittedValue::Before } else { OmittedValue::Wrong }
     }
 
-    /// The value that a difference or a tail goes with.
+    /// Returns the base value to which a difference or a tail applies.
     fn base<'t>(
         &'t self,
         op: &EncodeOp,
@@ -166,9 +166,9 @@ impl EncoderDictionaries {
 enum OmittedValue {
     /// The value before, or the one after it.
     Before,
-    /// Absent, as it was before.
+    /// Absent, as the previous value.
     Nothing,
-    /// The initial value, or absent where there is none: it goes into the dictionary.
+    /// The initial value, or absent if there is none. It goes into the dictionary.
     Initial,
     /// An error.
     Wrong,
@@ -180,16 +180,16 @@ impl EncodePass<'_> {
     pub(super) fn value(
         &mut self,
         op: &EncodeOp,
-        given: Option<OperandValue<'_>>,
+        operand: Option<OperandValue<'_>>,
         map: &mut PresenceMapWriter,
     ) -> Result<(), MessageFaultCode> {
         let plan = self.plan;
-        let initial = plan.initials.get(op.initial as usize).map(OperandValue::of);
-        let given = match given {
+        let initial = plan.initials.get(op.initial as usize).map(OperandValue::from_initial);
+        let operand = match operand {
             None if !op.optional => Some(self.value_if_unset(op, initial)?),
-            given => given,
+            operand => operand,
         };
-        if let Some(value) = given {
+        if let Some(value) = operand {
             self.entries +=
                 usize::from(matches!(op.role, OpRole::Value | OpRole::Mantissa) && !op.is_known());
             if is_text(op.kind) {
@@ -200,47 +200,47 @@ impl EncodePass<'_> {
             }
         }
         match op.code {
-            OpCode::Plain => write(self.out, op, given),
+            OpCode::Plain => write(self.out, op, operand),
             OpCode::Constant => {
                 if op.optional {
-                    map.put(self.out, given.is_some());
+                    map.push_bit(self.out, operand.is_some());
                 }
-                if given.is_some() && given != initial {
+                if operand.is_some() && operand != initial {
                     return Err(MessageFaultCode::D1);
                 }
             }
             OpCode::Default => {
-                let present = given != initial;
-                map.put(self.out, present);
+                let present = operand != initial;
+                map.push_bit(self.out, present);
                 if present {
-                    write(self.out, op, given);
+                    write(self.out, op, operand);
                 }
             }
-            OpCode::Delta => return self.delta(op, given, initial),
+            OpCode::Delta => return self.delta(op, operand, initial),
             _ => {
-                let (present, assign) = match self.dictionaries.left_out(op, given, initial) {
+                let (present, assign) = match self.dictionaries.omitted_value(op, operand, initial) {
                     OmittedValue::Before => (false, op.code == OpCode::Increment),
                     OmittedValue::Nothing => (false, false),
                     OmittedValue::Initial => (false, true),
                     OmittedValue::Wrong => (true, true),
                 };
-                map.put(self.out, present);
+                map.push_bit(self.out, present);
                 if present {
                     if op.code == OpCode::Tail {
-                        self.tail(op, given, initial)?;
+                        self.tail(op, operand, initial)?;
                     } else {
-                        write(self.out, op, given);
+                        write(self.out, op, operand);
                     }
                 }
                 if assign {
-                    self.dictionaries.assign(op, given);
+                    self.dictionaries.assign(op, operand);
                 }
             }
         }
         Ok(())
     }
 
-    /// A mandatory value that was not set.
+    /// Returns the value for a mandatory field that was not set, or fails if there is none.
     #[cold]
     fn value_if_unset<'t>(
         &self,
@@ -258,22 +258,22 @@ impl EncodePass<'_> {
     fn tail(
         &mut self,
         op: &EncodeOp,
-        given: Option<OperandValue<'_>>,
+        operand: Option<OperandValue<'_>>,
         initial: Option<OperandValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
-        let Some(value) = given else {
+        let Some(value) = operand else {
             wire::null(self.out);
             return Ok(());
         };
         let (text, base) = (value.text, self.dictionaries.base(op, initial)?.text);
         // A tail makes no text shorter.
-        let kept = match text.len().cmp(&base.len()) {
+        let kept_len = match text.len().cmp(&base.len()) {
             std::cmp::Ordering::Less => return Err(MessageFaultCode::D1),
-            std::cmp::Ordering::Equal => same_start(op.kind, base, text),
+            std::cmp::Ordering::Equal => common_prefix_len(op.kind, base, text),
             std::cmp::Ordering::Greater => 0,
         };
-        is_whole(op.kind, text)?;
-        write(self.out, op, Some(OperandValue { text: &text[kept..], ..value }));
+        check_utf8(op.kind, text)?;
+        write(self.out, op, Some(OperandValue { text: &text[kept_len..], ..value }));
         Ok(())
     }
 
@@ -281,10 +281,10 @@ impl EncodePass<'_> {
     fn delta(
         &mut self,
         op: &EncodeOp,
-        given: Option<OperandValue<'_>>,
+        operand: Option<OperandValue<'_>>,
         initial: Option<OperandValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
-        let Some(value) = given else {
+        let Some(value) = operand else {
             wire::null(self.out);
             return Ok(());
         };
@@ -308,7 +308,7 @@ impl EncodePass<'_> {
         Ok(())
     }
 
-    /// How much goes at one of the ends, and what comes there.
+    /// Writes the number of bytes to cut at one end, and the bytes to put there.
     fn piece(
         &mut self,
         op: &EncodeOp,
@@ -316,7 +316,7 @@ impl EncodePass<'_> {
         initial: Option<OperandValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
         let (text, base) = (value.text, self.dictionaries.base(op, initial)?.text);
-        let (start, end) = (same_start(op.kind, base, text), same_end(op.kind, base, text));
+        let (start, end) = (common_prefix_len(op.kind, base, text), common_suffix_len(op.kind, base, text));
         let cut = base.len() - start;
         // With a one off, so that nothing taken away at the front is not nothing at the end.
         let cut_front = !((base.len() - end) as i64);
@@ -325,12 +325,12 @@ impl EncodePass<'_> {
             wire::signed_len(cut)
                 + if op.kind == WireType::Ascii { piece.len().max(1) } else { wire::vector_len(piece) }
         };
-        let (behind, front) = (&text[start..], &text[..text.len() - end]);
-        is_whole(op.kind, text)?;
-        let (cut, piece) = if cost(cut_front, front) < cost(cut as i64, behind) {
+        let (back, front) = (&text[start..], &text[..text.len() - end]);
+        check_utf8(op.kind, text)?;
+        let (cut, piece) = if cost(cut_front, front) < cost(cut as i64, back) {
             (cut_front, front)
         } else {
-            (cut as i64, behind)
+            (cut as i64, back)
         };
         wire::difference(self.out, cut.into(), op.optional);
         write(self.out, &EncodeOp { optional: false, ..*op }, Some(OperandValue { text: piece, ..value }));
@@ -361,7 +361,7 @@ fn is_text(kind: WireType) -> bool {
 }
 
 /// Checks that a text put together is UTF-8.
-fn is_whole(kind: WireType, text: &[u8]) -> Result<(), MessageFaultCode> {
+fn check_utf8(kind: WireType, text: &[u8]) -> Result<(), MessageFaultCode> {
     if kind == WireType::Unicode && std::str::from_utf8(text).is_err() {
         Err(MessageFaultCode::R2)
     } else {
@@ -369,28 +369,31 @@ fn is_whole(kind: WireType, text: &[u8]) -> Result<(), MessageFaultCode> {
     }
 }
 
-/// Bytes at the start of both; of UTF-8 whole characters.
-fn same_start(kind: WireType, a: &[u8], b: &[u8]) -> usize {
-    let mut same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    while kind == WireType::Unicode && same > 0 && (is_inside(a, same) || is_inside(b, same)) {
-        same -= 1;
-    }
-    same
-}
-
-/// Bytes at the end of both; of UTF-8 whole characters.
-fn same_end(kind: WireType, a: &[u8], b: &[u8]) -> usize {
-    let mut same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+/// Counts the equal bytes at the start of both texts. UTF-8 counts whole characters only.
+fn common_prefix_len(kind: WireType, a: &[u8], b: &[u8]) -> usize {
+    let mut same_len = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     while kind == WireType::Unicode
-        && same > 0
-        && (is_inside(a, a.len() - same) || is_inside(b, b.len() - same))
+        && same_len > 0
+        && (is_continuation(a, same_len) || is_continuation(b, same_len))
     {
-        same -= 1;
+        same_len -= 1;
     }
-    same
+    same_len
 }
 
-/// Whether a character continues at this byte.
-fn is_inside(text: &[u8], at: usize) -> bool {
-    text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80)
+/// Counts the equal bytes at the end of both texts. UTF-8 counts whole characters only.
+fn common_suffix_len(kind: WireType, a: &[u8], b: &[u8]) -> usize {
+    let mut same_len = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    while kind == WireType::Unicode
+        && same_len > 0
+        && (is_continuation(a, a.len() - same_len) || is_continuation(b, b.len() - same_len))
+    {
+        same_len -= 1;
+    }
+    same_len
+}
+
+/// Returns whether a character continues at this byte.
+fn is_continuation(text: &[u8], index: usize) -> bool {
+    text.get(index).is_some_and(|byte| byte & 0xc0 == 0x80)
 }

@@ -1,4 +1,4 @@
-//! Templates as programs of the encoder: ops in the order of the wire, and where a draft has the value of each.
+//! Templates as programs of the encoder: ops in the order of the wire, each with the place of its value in a draft.
 //!
 //! ```text
 //!  template ─▶ block of ops ─▶ cells of a frame     a frame for the message, one for each element of a sequence;
@@ -14,7 +14,7 @@ use crate::template::{
 };
 use std::sync::Arc;
 
-/// A value, or what is around some.
+/// A value, or a structure around values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EncodeOp {
     pub code: OpCode,
@@ -54,11 +54,11 @@ pub(super) struct DraftFrameLayout {
     pub end: u32,
 }
 
-/// A group that may be absent: it is there where one of its fields is.
+/// A group that may be absent. It is present if one of its fields is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupCell {
     pub cell: u32,
-    pub around: u32,
+    pub parent: u32,
 }
 
 /// A field of a template, for faults and for messages that are encoded again.
@@ -96,7 +96,7 @@ pub(super) struct EncodePlan {
     pub groups: Vec<GroupCell>,
     pub infos: Vec<EncodePart>,
     pub initials: Vec<EncodeInitialValue>,
-    /// The type of each previous value is that of the op that wrote it last.
+    /// The number of slots. The type of a previous value is the type of the op that wrote it last.
     pub slots: usize,
     pub templates: Vec<TemplatePlan>,
     /// The parts of each template by their paths, in order.
@@ -153,7 +153,7 @@ impl EncodePlan {
 }
 
 impl PlanCompiler<'_> {
-    /// The first cell of an element is where the next one is.
+    /// Adds a frame. The first cell of an element has the position of the next element.
     fn frame(&mut self) -> u32 {
         self.plan.frames.push(DraftFrameLayout { cells: 1, end: 0 });
         self.plan.frames.len() as u32 - 1
@@ -173,7 +173,7 @@ impl PlanCompiler<'_> {
         self.parts.push((format!("{}{name}", context.path), part));
     }
 
-    /// The ops of a body are adjacent; the blocks inside precede it.
+    /// Plans a block. The ops of a body are adjacent; the blocks inside precede it.
     fn block(&mut self, body: &[Instruction], context: &EncodeScope) -> u32 {
         let mut ops = Vec::new();
         let bits = self.body(body, context, &mut ops);
@@ -185,7 +185,7 @@ impl PlanCompiler<'_> {
         self.plan.blocks.len() as u32 - 1
     }
 
-    /// The bits that it has.
+    /// Plans a body and returns the number of its presence bits.
     fn body(&mut self, body: &[Instruction], context: &EncodeScope, ops: &mut Vec<EncodeOp>) -> u32 {
         let mut bits = 0;
         for instruction in body {
@@ -196,11 +196,11 @@ impl PlanCompiler<'_> {
                     let name = &group.name;
                     let mut inside = context.inside(group.type_ref.as_ref(), &name.local);
                     if group.optional {
-                        self.plan.groups.push(GroupCell { cell, around: context.group });
+                        self.plan.groups.push(GroupCell { cell, parent: context.group });
                         inside.group = self.plan.groups.len() as u32 - 1;
                     }
-                    let place = GroupRef { frame: context.frame, group: inside.group };
-                    self.part(context, &name.local, TemplatePartRef::Group(place));
+                    let group_ref = GroupRef { frame: context.frame, group: inside.group };
+                    self.part(context, &name.local, TemplatePartRef::Group(group_ref));
                     let block = self.block(&group.body, &inside);
                     let info = self.info(context, name, None);
                     let optional = group.optional;
@@ -214,9 +214,9 @@ impl PlanCompiler<'_> {
                     let bits = self.field(&sequence.length, &inside, OpRole::Length, cell, ops);
                     (inside.frame, inside.group) = (self.frame(), NONE);
                     let (element, optional) = (inside.frame, sequence.optional);
-                    let place =
+                    let sequence_ref =
                         SequenceRef { frame: context.frame, cell, group: context.group, element, optional };
-                    self.part(context, &name.local, TemplatePartRef::Sequence(place));
+                    self.part(context, &name.local, TemplatePartRef::Sequence(sequence_ref));
                     let block = self.block(&sequence.body, &inside);
                     self.end(inside.frame);
                     let info = self.info(context, name, None);
@@ -243,8 +243,8 @@ impl PlanCompiler<'_> {
                 }
                 Instruction::Dynamic => {
                     let cell = self.cell(context);
-                    let place = DynamicTemplateRef { frame: context.frame, cell, group: context.group };
-                    self.part(context, "", TemplatePartRef::Reference(place));
+                    let dynamic_ref = DynamicTemplateRef { frame: context.frame, cell, group: context.group };
+                    self.part(context, "", TemplatePartRef::Reference(dynamic_ref));
                     let info = self.info(context, &QualifiedName::default(), None);
                     ops.push(EncodeOp { cell, info, ..EncodeOp::from_code(OpCode::Dynamic) });
                     0
@@ -333,7 +333,7 @@ impl PlanCompiler<'_> {
 }
 
 impl EncodeOp {
-    /// A mandatory constant: a decoder has it without an op.
+    /// Returns whether the op is a mandatory constant. A decoder needs no op for it.
     pub fn is_known(&self) -> bool {
         self.code == OpCode::Constant && !self.optional && self.role == OpRole::Value
     }

@@ -1,7 +1,7 @@
 //! A decoded message as a draft.
 //!
-//! Decoder and encoder number what is in templates in the same order, so that an entry is matched by its place: names do not
-//! do, as a template may be referred to twice.
+//! Decoder and encoder number the parts of templates in the same order, so an entry is matched by its place. Names
+//! cannot be used, because a template may be referred to twice.
 
 use super::draft::{CellKind, DraftCell, MessageDraft};
 use super::plan::{EncodeOp, EncodePlan, NONE, OpCode, OpRole};
@@ -13,7 +13,7 @@ use crate::template::Templates;
 /// Takes the message into the draft.
 ///
 /// # Errors
-/// Where it is not all of a message of these templates.
+/// Fails if the message is not a complete message of these templates.
 pub(super) fn fill_draft(
     templates: &Templates,
     message: &Message<'_>,
@@ -23,12 +23,12 @@ pub(super) fn fill_draft(
     let plan = draft.plan.clone();
     let mut copy = MessageCopier { plan: &plan, draft, message, next: 0, info: NONE };
     let block = plan.templates[message.template].block;
-    let whole = copy.block(block, 0).and_then(|()| (copy.next == message.entries.len()).then_some(()));
-    whole.ok_or_else(|| MessageFault {
+    let outcome = copy.block(block, 0).and_then(|()| (copy.next == message.entries.len()).then_some(()));
+    outcome.ok_or_else(|| MessageFault {
         code: MessageFaultCode::Missing,
         template: templates.list()[message.template].name.local.clone(),
         field: plan.infos.get(copy.info as usize).map_or(String::new(), |info| info.name.local.clone()),
-        at: 0,
+        offset: 0,
     })
 }
 
@@ -64,18 +64,22 @@ impl<'m> MessageCopier<'_, 'm> {
                     self.draft.cells[index].tag = CellKind::There;
                     for _ in 0..begin.bits {
                         self.next_if(op, |form| form == DecodedEntryKind::Element)?;
-                        let at = self.draft.add(index, op.frame);
-                        self.block(op.block, at)?;
+                        let first_cell = self.draft.add(index, op.frame);
+                        self.block(op.block, first_cell)?;
                     }
                     self.end(op)?;
                 }
                 OpCode::Dynamic => {
                     let template = self.next_if(op, |form| form == DecodedEntryKind::Inner)?.bits as u32;
-                    let of = self.plan.templates[template as usize];
-                    let at = self.draft.frame(of.frame);
-                    self.draft.cells[index] =
-                        DraftCell { bits: at.into(), count: template, exponent: 0, tag: CellKind::There };
-                    self.block(of.block, at)?;
+                    let template_plan = self.plan.templates[template as usize];
+                    let first_cell = self.draft.frame(template_plan.frame);
+                    self.draft.cells[index] = DraftCell {
+                        bits: first_cell.into(),
+                        count: template,
+                        exponent: 0,
+                        tag: CellKind::There,
+                    };
+                    self.block(template_plan.block, first_cell)?;
                     self.info = op.info;
                     self.end(op)?;
                 }
@@ -93,12 +97,16 @@ impl<'m> MessageCopier<'_, 'm> {
         Some(())
     }
 
-    /// The next entry, if it is of this place. A mandatory constant has none; it is known.
-    fn next_if(&mut self, op: &EncodeOp, is: impl Fn(DecodedEntryKind) -> bool) -> Option<&'m DecodedEntry> {
+    /// Takes the next entry if it belongs to this op. A mandatory constant has no entry, because it is known.
+    fn next_if(
+        &mut self,
+        op: &EncodeOp,
+        is_kind: impl Fn(DecodedEntryKind) -> bool,
+    ) -> Option<&'m DecodedEntry> {
         let entry = self.message.entries.get(self.next)?;
-        let found = entry.info() == op.info && is(entry.form());
-        self.next += usize::from(found);
-        found.then_some(entry)
+        let is_match = entry.info() == op.info && is_kind(entry.form());
+        self.next += usize::from(is_match);
+        is_match.then_some(entry)
     }
 
     fn end(&mut self, op: &EncodeOp) -> Option<()> {

@@ -1,13 +1,13 @@
 //! Entities on the wire, in as few bytes as possible.
 
-/// Seven bits in each byte, the lowest seven in the lowest byte, of the lower 56 bits.
+/// Spreads the lower 56 bits to seven bits in each byte, with the lowest seven bits in the lowest byte.
 fn spread(value: u64) -> u64 {
     let value = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
     let value = value & 0x3fff_0000_3fff | (value & 0x0fff_c000_0fff_c000) << 2;
     value & 0x007f_007f_007f_007f | (value & 0x3f80_3f80_3f80_3f80) << 1
 }
 
-/// The lowest `7 * groups` bits, up to 56.
+/// Writes the lowest `7 * groups` bits, up to 56.
 fn groups(out: &mut Vec<u8>, value: u64, groups: usize) {
     let word = (spread(value) | 0x80) << (64 - 8 * groups);
     // All eight in one store.
@@ -15,7 +15,7 @@ fn groups(out: &mut Vec<u8>, value: u64, groups: usize) {
     out.truncate(out.len() + groups - 8);
 }
 
-/// More than eight groups.
+/// Writes an integer of more than eight groups.
 #[cold]
 fn long(out: &mut Vec<u8>, value: i128, groups: usize) {
     for n in (0..groups).rev() {
@@ -23,7 +23,7 @@ fn long(out: &mut Vec<u8>, value: i128, groups: usize) {
     }
 }
 
-/// An unsigned integer.
+/// Writes an unsigned integer.
 #[inline(always)]
 pub(super) fn unsigned(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
@@ -35,18 +35,18 @@ pub(super) fn unsigned(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// The bytes of an integer with a sign, which has a bit of its own.
+/// Returns the number of bytes of a signed integer. The sign takes a bit.
 #[inline(always)]
 pub(super) fn signed_len(value: i64) -> usize {
     (65 - (value ^ value >> 63).leading_zeros() as usize).div_ceil(7)
 }
 
-/// The bytes of a vector and of its length.
+/// Returns the number of bytes of a vector with its length.
 pub(super) fn vector_len(bytes: &[u8]) -> usize {
     (70 - (bytes.len() as u64 | 1).leading_zeros() as usize) / 7 + bytes.len()
 }
 
-/// An integer with a sign.
+/// Writes a signed integer.
 #[inline(always)]
 pub(super) fn signed(out: &mut Vec<u8>, value: i64) {
     match signed_len(value) {
@@ -56,7 +56,7 @@ pub(super) fn signed(out: &mut Vec<u8>, value: i64) {
     }
 }
 
-/// A difference, of up to 66 bits.
+/// Writes a difference of up to 66 bits.
 #[inline(always)]
 pub(super) fn difference(out: &mut Vec<u8>, value: i128, nullable: bool) {
     let value = if nullable && value >= 0 { value + 1 } else { value };
@@ -66,7 +66,7 @@ pub(super) fn difference(out: &mut Vec<u8>, value: i128, nullable: bool) {
     }
 }
 
-/// An integer in two's complement.
+/// Writes an integer in two's complement.
 #[inline(always)]
 pub(super) fn int(out: &mut Vec<u8>, bits: u64, sign: bool, nullable: bool) {
     match (sign, nullable) {
@@ -98,14 +98,14 @@ pub(super) fn ascii(out: &mut Vec<u8>, text: &[u8], nullable: bool) {
     }
 }
 
-/// Bytes, with how many there are before them.
+/// Writes a byte vector after its length.
 #[inline(always)]
 pub(super) fn vector(out: &mut Vec<u8>, bytes: &[u8], nullable: bool) {
     int(out, bytes.len() as u64, false, nullable);
     out.extend_from_slice(bytes);
 }
 
-/// A presence map that is being written: the bytes that it may have at most, noughts so far.
+/// A presence map that is being written. It holds the greatest possible number of bytes, which are zero so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PresenceMapWriter {
     from: usize,
@@ -117,7 +117,7 @@ pub(super) struct PresenceMapWriter {
 }
 
 impl PresenceMapWriter {
-    /// The writer of a block without a presence map; it accepts bits that nothing gives.
+    /// The writer of a block without a presence map. It accepts bits and writes nothing.
     pub const NONE: Self = PresenceMapWriter { from: 0, to: 0, byte: 0, bit: 0x40 };
 
     #[inline(always)]
@@ -132,7 +132,7 @@ impl PresenceMapWriter {
     }
 
     #[inline(always)]
-    pub fn put(&mut self, out: &mut [u8], bit: bool) {
+    pub fn push_bit(&mut self, out: &mut [u8], bit: bool) {
         if bit {
             out[self.byte] |= self.bit;
         }
@@ -142,7 +142,7 @@ impl PresenceMapWriter {
         }
     }
 
-    /// The bytes after the last one that says something go.
+    /// Ends the presence map: sets the stop bit and removes trailing bytes without a set bit.
     #[inline(always)]
     pub fn end(self, out: &mut Vec<u8>) {
         let mut last = self.to - 1;

@@ -13,16 +13,17 @@
 //! engine alone.
 //!
 //! # Dictionaries
-//! Where a message begins, what its template has of the dictionaries is copied aside, or emptied where it is of an earlier
-//! epoch: see [`super::dictionary`]. So handlers write over it without a note, and what was there is put back where they give
-//! up.
+//! At the start of a message, the dictionary entries of its template are saved, or emptied if they are of an earlier
+//! epoch: see [`super::dictionary`]. So handlers overwrite them without a note, and the saved entries are restored if a
+//! handler gives up.
 //!
 //! # Reading without a look at the end
-//! A handler reads some bytes from its place on, and does not ask whether they are the message's. Wherever a run of steps
-//! begins (`parts::enter`, after what is nested, and every [`state::RUN_STEPS`] steps) the place is held against
-//! [`state::EngineState::check`]: what can be read up to the next such place is less than [`SLACK`] bytes, and the buffer has
-//! them. Where the buffer is nearly over, what is left of the message is copied and `state::PAD` bytes that end everything
-//! (`80`) put after it ([`state::EngineState::edge`]). A message that runs over its end is seen at the next check.
+//! A handler reads some bytes after its cursor and does not check whether they belong to the message. Each run of steps
+//! begins with a check of the cursor against [`state::EngineState::check`]. A run begins in `parts::enter`, after a
+//! nested block, and every [`state::RUN_STEPS`] steps. Up to the next check, a run reads less than [`SLACK`] bytes, and
+//! the buffer has them. Near the end of the buffer, the rest of the message is copied, followed by `state::PAD` bytes
+//! that end every entity (`80`); see [`state::EngineState::edge`]. The next check finds a message that runs over its
+//! end.
 
 mod ints;
 mod parts;
@@ -41,11 +42,11 @@ use state::{BytePtr, EngineState, SLACK};
 use std::ops::Range;
 use steps::{SharedArea, TemplateSlotRanges};
 
-/// Decodes the message in the range of the buffer into the workspace's entries: its template and its bytes. None where the
-/// exact engine is to do it; what was done until then is to be put back.
+/// Decodes the message in the range of the buffer into the workspace's entries. Returns its template and its length in
+/// bytes. Returns `None` if the exact engine must decode the message; the caller must then restore the saved entries.
 ///
 /// # Safety
-/// The steps are made of the workspace's program.
+/// The caller must pass steps that are made from the workspace's program.
 #[inline]
 pub(super) unsafe fn decode(
     workspace: &mut DecodeWorkspace,
@@ -60,7 +61,7 @@ pub(super) unsafe fn decode(
     let start = message.as_ptr();
     // SAFETY: inside the message.
     let end = unsafe { start.add(message.len().min(steps.bytes_max)) };
-    // Before the first byte where there is less than that after it: a copy is made at once.
+    // Before the first byte if fewer bytes follow: a copy is then made at once.
     let last = buffer.as_ptr_range().end;
     let check = end.min(last.with_addr(last.addr().saturating_sub(SLACK)));
     let workspace: *mut DecodeWorkspace = workspace;
@@ -77,8 +78,10 @@ pub(super) unsafe fn decode(
     }
 }
 
+/// Decodes the message at `start`.
+///
 /// # Safety
-/// The state is new, and of this workspace; the steps and the entries are of its program.
+/// The caller must pass a new state of this workspace. The steps and the entries must be of its program.
 #[inline(always)]
 unsafe fn message_at(
     state: *mut EngineState,
@@ -90,37 +93,37 @@ unsafe fn message_at(
     // SAFETY: the state is of this workspace, and the steps of its program. A presence map and an id are no more bytes than
     // a run of steps reads, and the check comes first.
     unsafe {
-        let mut at = start;
-        if at > (*state).check {
-            at = (*state).edge(at);
-            if at.is_null() {
+        let mut cursor = start;
+        if cursor > (*state).check {
+            cursor = (*state).edge(cursor);
+            if cursor.is_null() {
                 return None;
             }
         }
-        let (map, at) = parts::map(at)?;
-        let (id, at) = if map >> 63 != 0 {
-            let (id, at) = parts::id(at)?;
+        let (map, cursor) = parts::map(cursor)?;
+        let (id, cursor) = if map >> 63 != 0 {
+            let (id, cursor) = parts::id(cursor)?;
             (*workspace).template_id = Some(id);
-            (id, at)
+            (id, cursor)
         } else {
-            ((*workspace).template_id?, at)
+            ((*workspace).template_id?, cursor)
         };
         let start = steps.start(id)?;
         begin(&mut *workspace, entries, &steps.pieces, start);
         let out = (*state).borrow_of(&mut *workspace, 0);
-        let at = parts::run(state, steps.steps.as_ptr().add(start.first as usize), at, map, out);
-        if at.is_null() || at > (*state).end {
+        let cursor = parts::run(state, steps.steps.as_ptr().add(start.first as usize), cursor, map, out);
+        if cursor.is_null() || cursor > (*state).end {
             return None;
         }
         (*state).give_back_to(&mut *workspace);
-        Some((start.template, at.addr().wrapping_sub((*state).base)))
+        Some((start.template, cursor.addr().wrapping_sub((*state).base)))
     }
 }
 
-/// Saves what the template has of the dictionaries, or empties it where it is of an earlier epoch.
+/// Saves the dictionary entries of the template, or empties them if they are of an earlier epoch.
 ///
 /// # Safety
-/// The entries are those of the workspace's program, and so is the template.
+/// The caller must pass the entries and the template of the workspace's program.
 #[inline(always)]
 unsafe fn begin(
     workspace: &mut DecodeWorkspace,
@@ -129,7 +132,7 @@ unsafe fn begin(
     start: &steps::TemplateEntryPoint,
 ) {
     let before = workspace.epoch;
-    workspace.begun = start.template;
+    workspace.current_template = start.template;
     if start.reset {
         workspace.empty();
     }
@@ -145,8 +148,10 @@ unsafe fn begin(
     }
 }
 
+/// Begins several shared areas of entries.
+///
 /// # Safety
-/// As [`begin`].
+/// The caller must uphold the contract of [`begin`].
 #[inline(never)]
 unsafe fn begin_several(
     workspace: &mut DecodeWorkspace,
@@ -160,8 +165,10 @@ unsafe fn begin_several(
     }
 }
 
+/// Saves and fills one shared area of entries.
+///
 /// # Safety
-/// As [`begin`]; it is one of the program's shares.
+/// The caller must uphold the contract of [`begin`]. `piece` must be one of the program's shares.
 #[inline(always)]
 unsafe fn fill(workspace: &mut DecodeWorkspace, entries: &DictionaryLayout, before: u32, piece: SharedArea) {
     let SharedArea { share, from, slots } = piece;
@@ -176,7 +183,7 @@ unsafe fn fill(workspace: &mut DecodeWorkspace, entries: &DictionaryLayout, befo
             std::ptr::copy_nonoverlapping(places, saved, slots);
             return;
         }
-        // A template that empties them, after one that did not.
+        // A template that empties the entries, after a template that did not.
         if *filled == before {
             std::ptr::copy_nonoverlapping(places, saved, slots);
         }

@@ -2,7 +2,7 @@
 
 use super::state::BytePtr;
 
-/// Gives up on the message.
+/// Gives the message up.
 macro_rules! give_up {
     () => {
         return std::ptr::null()
@@ -20,9 +20,9 @@ macro_rules! go_on {
 }
 pub(super) use go_on;
 
-/// A module with the handlers of a body, by its constants. The last but one says whether the machine has BMI2, the last
-/// how much is in line: the usual case ([`HOT`], in few registers), the frequent cases, or everything. A body continues
-/// from one to the next by `more`.
+/// A module with the handlers of a body, by its constants. The last constant but one says whether the machine has BMI2.
+/// The last constant says how much is in line: the usual case ([`HOT`], in few registers), the frequent cases, or
+/// everything. A body continues from one to the next by `more`.
 macro_rules! handlers {
     ($(#[$meta:meta])* $name:ident [$($c:ident: $t:ty),*] $body:ident) => {
         $(#[$meta])*
@@ -30,7 +30,7 @@ macro_rules! handlers {
             use super::*;
             use crate::engine::raw::{ALL, HOT, MORE};
 
-            /// For [`EngineStep::run`].
+            /// Returns the handler of [`EngineStep::run`] for the hot loop.
             pub fn hot<$(const $c: $t),*>(bmi2: bool) -> StepHandler {
                 #[cfg(target_arch = "x86_64")]
                 if bmi2 {
@@ -40,8 +40,10 @@ macro_rules! handlers {
                 portable::<$($c,)* HOT>
             }
 
+            /// Runs the body again at the next level: `MORE` after `HOT`, otherwise `ALL`.
+            ///
             /// # Safety
-            /// As [`StepHandler`]; with BMI2 the machine has it.
+            /// The caller must uphold the contract of [`StepHandler`]. If `BMI2`, the machine must have it.
             #[allow(dead_code, reason = "not all bodies have more to do")]
             #[inline(always)]
             pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
@@ -61,8 +63,10 @@ macro_rules! handlers {
                 }
             }
 
+            /// Runs the body without BMI2.
+            ///
             /// # Safety
-            /// As [`StepHandler`].
+            /// The caller must uphold the contract of [`StepHandler`].
             #[inline(never)]
             unsafe fn portable<$(const $c: $t,)* const L: u8>(
                 state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut DecodedEntry,
@@ -71,8 +75,10 @@ macro_rules! handlers {
                 unsafe { $body::<$($c,)* false, L>(state, step, at, map, out) }
             }
 
+            /// Runs the body with BMI2.
+            ///
             /// # Safety
-            /// As [`StepHandler`]; and the machine has BMI2.
+            /// The caller must uphold the contract of [`StepHandler`], and the machine must have BMI2.
             #[cfg(target_arch = "x86_64")]
             #[inline(never)]
             #[target_feature(enable = "bmi1,bmi2")]
@@ -103,21 +109,23 @@ pub(super) const BOTH: u8 = 3;
 /// The stop bit of each of eight bytes.
 pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
 
+/// Reads eight bytes as a little-endian word.
+///
 /// # Safety
-/// There are eight bytes.
+/// The caller must pass a cursor with eight readable bytes.
 #[inline(always)]
-pub(super) unsafe fn eight(at: BytePtr) -> u64 {
-    // SAFETY: `at` has eight bytes, by the contract.
-    u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read_unaligned() })
+pub(super) unsafe fn read_word(cursor: BytePtr) -> u64 {
+    // SAFETY: `cursor` has eight bytes, by the contract.
+    u64::from_le_bytes(unsafe { cursor.cast::<[u8; 8]>().read_unaligned() })
 }
 
-/// The number of bytes to the first stop bit, which is there.
+/// Counts the bytes up to the first stop bit, which must exist.
 #[inline(always)]
 pub(super) fn length(stops: u64) -> u32 {
     (stops.trailing_zeros() >> 3) + 1
 }
 
-/// The groups of seven bits of eight bytes, the first the highest.
+/// Joins the groups of seven bits of eight bytes. The first group is the highest.
 #[inline(always)]
 pub(super) fn groups<const BMI2: bool>(word: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -135,7 +143,7 @@ pub(super) fn groups<const BMI2: bool>(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The two ways to take the stop bits out must not differ where one machine has the instruction and another has not.
+    /// Fails if the two ways to remove the stop bits differ, on a machine with the instruction or without it.
     #[test]
     fn groups_are_those_of_a_loop() {
         let mut word = 0x0123_4567_89ab_cdefu64;

@@ -1,20 +1,19 @@
-//! Arguments of every handler: the state that all of a message share, its step, and the registers between them. The
-//! three types name each other, so they are declared together; nothing here knows what any handler does.
+//! Arguments of every handler: the state of the message, its step, and the registers between them. The three types name
+//! each other, so they are declared together. Nothing here depends on the handlers.
 
 use crate::entry::DecodedEntry;
 use crate::slot::DictionarySlot;
 use crate::workspace::DecodeWorkspace;
 
-/// A place in the message; null where the exact engine is to decode it.
+/// A position in the message, or null if the exact engine must decode the message.
 pub(super) type BytePtr = *const u8;
 
-/// Does what a step says and continues with the next one. The arguments are the registers of the engine: what all of
-/// the message shares, the step, the place, the presence map (the first bit the highest), and where the next entry
-/// goes.
+/// Runs a step and continues with the next step. The arguments are the registers of the engine: the state of the
+/// message, the step, the cursor, the presence map (the first bit the highest), and the place of the next entry.
 ///
 /// # Safety
 /// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
-/// - From `at` on there is memory for [`SLACK`] bytes, which the steps before the next check do not read all.
+/// - From the cursor on there is memory for [`SLACK`] bytes, which the steps before the next check do not read all.
 /// - There is room for an entry for each step before the next pause.
 ///
 /// `parts::enter` and `parts::resume` establish the last two before each run of steps; `StepProgram::new` the first.
@@ -28,15 +27,15 @@ pub(super) struct EngineStep {
     pub run: StepHandler,
     /// The meta word of its entry.
     pub meta: u64,
-    /// Its bit in the presence map, of the end those that mean nothing; none where it has none.
+    /// The step's bit in the presence map, or 0 if it has no bit. For the end of a block, the bits without a meaning.
     pub mask: u64,
-    /// The initial value; of a sequence, what each element's entry has.
+    /// The initial value. For a sequence, the bits of each element's entry.
     pub initial: u64,
-    /// The meta word of the entry of the initial value; for a group or a sequence, that of the entry that ends it.
+    /// The meta word of the initial value's entry. For a group or a sequence, the meta word of the entry that ends it.
     pub beside: u64,
-    /// Where its slot is, in bytes.
+    /// The offset of its slot in bytes.
     pub slot: usize,
-    /// The bytes of an entry where it is delivered, or none.
+    /// The bytes of an entry if it is delivered, otherwise 0.
     pub advance: usize,
     /// For a field that is absent with its bit: how many steps further the next field is that differs. The bits until
     /// then are in the place of the initial value. For a group or sequence: how many steps before it the block inside
@@ -52,29 +51,29 @@ pub(super) struct EngineStep {
 
 const _: () = assert!(size_of::<EngineStep>() == 64);
 
-/// Where the message is, where its values go. It lies where the slots of the workspace begin ([`HEAD`]), so that handlers need
-/// one register for both.
+/// The position in the message and the place for its values. The state lies where the slots of the workspace begin
+/// ([`HEAD`]), so that handlers need one register for both.
 ///
-/// Its pointers are into vectors of the workspace, which nobody else touches while it lives, and into the caller's buffer or
-/// the workspace's padded copy.
+/// Its pointers point into vectors of the workspace, and into the caller's buffer or the workspace's padded copy.
+/// Nobody else uses the workspace while the state lives.
 #[repr(C)]
 pub(super) struct EngineState {
     /// Beyond this place something is to be done before more is read: the message is over, or the buffer nearly is.
     pub check: BytePtr,
-    /// Where the next entry goes, between runs of steps.
+    /// The place of the next entry, between runs of steps.
     pub out: *mut DecodedEntry,
-    /// After this there is less room for entries than a run needs.
+    /// After this place, there is less room for entries than a run needs.
     pub out_end: *mut DecodedEntry,
     /// The exponent of the decimal whose mantissa comes next, where an entry has it.
     pub exponent: u64,
     /// The length of the sequence that comes next.
     pub length: u64,
-    /// Where a run paused, and its map; null where it came to its end.
+    /// The step at which a run paused, and its map. Null if the run reached its end.
     pub paused: *const EngineStep,
     pub map: u64,
-    /// Where the message ends.
+    /// The end of the message.
     pub end: BytePtr,
-    /// The first byte of the message, were all of it where the part that is read now is.
+    /// The address that the first byte of the message would have if the whole message were where the current part is.
     pub base: usize,
     pub workspace: *mut DecodeWorkspace,
 }
@@ -90,7 +89,7 @@ pub(super) const RUN_STEPS: usize = 32;
 /// More bytes than a run of steps reads: a difference of a decimal has 18, and a presence map before the run 8.
 pub(super) const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
 
-/// Bytes that a run reads where each entity has one byte, after one that begins before the end: a vector's eight
+/// The bytes that a run reads if each entity has one byte, after an entity that begins before the end: a vector's eight
 /// bytes show no end.
 const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 
@@ -101,7 +100,7 @@ impl EngineState {
     /// Makes room for entries.
     ///
     /// # Safety
-    /// `self.workspace` is exclusively the caller's.
+    /// The caller must have exclusive use of `self.workspace`.
     #[inline(always)]
     pub unsafe fn borrow(&mut self) {
         let workspace = self.workspace;
@@ -109,10 +108,10 @@ impl EngineState {
         unsafe { self.borrow_of(&mut *workspace, (*workspace).entries.len()) };
     }
 
-    /// Makes room for entries where the workspace is at hand, with `len` entries; returns where the next one goes.
+    /// Makes room for entries of a given workspace with `len` entries. Returns the place of the next entry.
     ///
     /// # Safety
-    /// It is this one, and these are as many.
+    /// The caller must pass the workspace of this state and the number of its entries.
     #[inline(always)]
     pub unsafe fn borrow_of(&mut self, workspace: &mut DecodeWorkspace, len: usize) -> *mut DecodedEntry {
         let entries = &mut workspace.entries;
@@ -131,7 +130,7 @@ impl EngineState {
     /// Sets the length of the workspace to the entries that were written.
     ///
     /// # Safety
-    /// As [`Self::borrow`], after which all up to `out` was written.
+    /// The caller must have called [`Self::borrow`] and must have written all entries up to `out` since.
     #[inline(always)]
     pub unsafe fn give_back(&mut self) {
         // SAFETY: `borrow` set `out` in this vector, and by the contract all entries up to it are written.
@@ -141,10 +140,10 @@ impl EngineState {
         }
     }
 
-    /// Sets the length where the workspace is at hand.
+    /// Sets the length of the entries in a given workspace.
     ///
     /// # Safety
-    /// As [`Self::give_back`]; it is this one.
+    /// The caller must uphold the contract of [`Self::give_back`] and pass the workspace of this state.
     #[inline(always)]
     pub unsafe fn give_back_to(&mut self, workspace: &mut DecodeWorkspace) {
         let entries = &mut workspace.entries;
@@ -152,18 +151,20 @@ impl EngineState {
         unsafe { entries.set_len(self.out.offset_from_unsigned(entries.as_ptr())) };
     }
 
-    /// Makes sure of room for a run; returns where the next entry goes.
+    /// Makes sure of room for a run. Returns the place of the next entry.
     ///
     /// # Safety
-    /// As [`Self::give_back`].
+    /// The caller must uphold the contract of [`Self::give_back`].
     #[inline(always)]
     pub unsafe fn room(&mut self, out: *mut DecodedEntry) -> *mut DecodedEntry {
         // SAFETY: `out` is where the next entry goes, as for `give_back`.
         if out > self.out_end { unsafe { self.more_room(out) } } else { out }
     }
 
+    /// Makes room for more entries.
+    ///
     /// # Safety
-    /// As [`Self::room`].
+    /// The caller must uphold the contract of [`Self::room`].
     #[cold]
     #[inline(never)]
     unsafe fn more_room(&mut self, out: *mut DecodedEntry) -> *mut DecodedEntry {
@@ -176,29 +177,30 @@ impl EngineState {
         self.out
     }
 
-    /// Beyond [`Self::check`]: null where the message is over, otherwise the place in a padded copy of what is left.
+    /// Handles what is beyond [`Self::check`]. Returns null if the message is over, otherwise the place in a padded
+    /// copy of the remaining bytes.
     ///
     /// # Safety
-    /// `at` is inside the buffer, or at its end.
+    /// The caller must pass a cursor that is inside the buffer or at its end.
     #[cold]
     #[inline(never)]
-    pub unsafe fn edge(&mut self, at: BytePtr) -> BytePtr {
-        if at > self.end {
+    pub unsafe fn edge(&mut self, cursor: BytePtr) -> BytePtr {
+        if cursor > self.end {
             return std::ptr::null();
         }
         // SAFETY: the message extends to its end; the copy is nobody else's, and the workspace is the caller's.
         unsafe {
-            let left = self.end.offset_from_unsigned(at);
+            let left = self.end.offset_from_unsigned(cursor);
             let padded = &mut (*self.workspace).padded;
             padded.clear();
             padded.reserve(left + PAD);
-            std::ptr::copy_nonoverlapping(at, padded.as_mut_ptr(), left);
+            std::ptr::copy_nonoverlapping(cursor, padded.as_mut_ptr(), left);
             std::ptr::write_bytes(padded.as_mut_ptr().add(left), 0x80, PAD);
             padded.set_len(left + PAD);
             let copy = padded.as_ptr();
-            self.base = self.base.wrapping_add(copy.addr()).wrapping_sub(at.addr());
+            self.base = self.base.wrapping_add(copy.addr()).wrapping_sub(cursor.addr());
             self.end = copy.add(left);
-            // Where the message is over one byte is read at a time.
+            // After the end of the message, one byte is read at a time.
             self.check = self.end;
             copy
         }

@@ -45,7 +45,7 @@ pub(super) enum TemplateSlotRanges {
     Several { from: u32, to: u32 },
 }
 
-/// A share of several: its place, its first slot, and how many slots it has.
+/// A share of several: its number, its first slot, and the number of its slots.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SharedArea {
     pub share: u32,
@@ -54,12 +54,16 @@ pub(super) struct SharedArea {
 }
 
 impl TemplateSlotRanges {
-    fn of(entries: &DictionaryLayout, of: SharedSlotRange, pieces: &mut Vec<SharedArea>) -> Self {
+    fn from_shares(
+        entries: &DictionaryLayout,
+        share_range: SharedSlotRange,
+        pieces: &mut Vec<SharedArea>,
+    ) -> Self {
         let piece = |share: &u32| {
             let SharedSlotRange { from, to } = entries.shares[*share as usize];
             SharedArea { share: *share, from, slots: to - from }
         };
-        match &entries.of[of.range()] {
+        match &entries.template_shares[share_range.range()] {
             [] => TemplateSlotRanges::None,
             [share] => TemplateSlotRanges::One(piece(share)),
             several => {
@@ -71,7 +75,7 @@ impl TemplateSlotRanges {
     }
 }
 
-/// Where a template's steps begin.
+/// The start of a template's steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TemplateEntryPoint {
     id: u32,
@@ -82,7 +86,7 @@ pub(super) struct TemplateEntryPoint {
     pub shares: TemplateSlotRanges,
     /// It empties them.
     pub reset: bool,
-    /// It is there, and not for the exact engine alone.
+    /// Whether the template exists and the fast engine can decode it.
     pub able: bool,
     used: bool,
 }
@@ -90,7 +94,7 @@ pub(super) struct TemplateEntryPoint {
 /// Bytes of the constants of a block, at most; the messages that are taken would be few and short otherwise.
 const CONSTANTS_MAX: u32 = 1024;
 
-/// Spare bits of a presence map where the parts that use bits are left out.
+/// Spare bits of a presence map whose parts with bits are left out.
 const SPARE_BITS: u32 = 7;
 
 impl StepProgram {
@@ -104,7 +108,7 @@ impl StepProgram {
         let (mut able, mut weights, mut next) = (Vec::<bool>::new(), Vec::<usize>::new(), 0);
         for block in &program.blocks {
             let ops = &program.ops[block.from as usize..block.to as usize];
-            // The first bit of a message is that of the template's id.
+            // The first bit of a message is the bit of the template id.
             let of_template =
                 program.templates.get(next).is_some_and(|t| t.block as usize == all.blocks.len());
             next += usize::from(of_template);
@@ -127,46 +131,47 @@ impl StepProgram {
         for (&id, &template) in by_id {
             let compiled = program.templates[template as usize];
             let (first, able) = (all.blocks[compiled.block as usize].first, able[compiled.block as usize]);
-            let mut at = all.place(id);
-            while all.starts[at].used {
-                at = (at + 1) & (all.starts.len() - 1);
+            let mut start_index = all.home_index(id);
+            while all.starts[start_index].used {
+                start_index = (start_index + 1) & (all.starts.len() - 1);
             }
             let CompiledTemplate { reset, shares, .. } = compiled;
-            let shares = TemplateSlotRanges::of(&program.entries, shares, &mut all.pieces);
-            all.starts[at] = TemplateEntryPoint { id, first, template, shares, reset, able, used: true };
+            let shares = TemplateSlotRanges::from_shares(&program.entries, shares, &mut all.pieces);
+            all.starts[start_index] =
+                TemplateEntryPoint { id, first, template, shares, reset, able, used: true };
         }
         all
     }
 
     #[inline(always)]
-    fn place(&self, id: u32) -> usize {
+    fn home_index(&self, id: u32) -> usize {
         id as usize & (self.starts.len() - 1)
     }
 
-    /// The template of this id, where it is for this engine.
+    /// Returns the entry point of the template with this id if this engine can decode the template.
     #[inline(always)]
     pub(super) fn start(&self, id: u32) -> Option<&TemplateEntryPoint> {
-        let first = self.starts.get(self.place(id))?;
+        let first = self.starts.get(self.home_index(id))?;
         if first.id == id && first.able { Some(first) } else { self.other_start(id) }
     }
 
     /// Searches the template after the first place.
     #[inline(never)]
     fn other_start(&self, id: u32) -> Option<&TemplateEntryPoint> {
-        let mut at = self.place(id);
+        let mut start_index = self.home_index(id);
         loop {
-            let start = &self.starts[at];
+            let start = &self.starts[start_index];
             if start.id == id && start.able {
                 return Some(start);
             }
             if !start.used {
                 return None;
             }
-            at = (at + 1) & (self.starts.len() - 1);
+            start_index = (start_index + 1) & (self.starts.len() - 1);
         }
     }
 
-    /// Whether all of its bits fit into a word.
+    /// Adds the steps of a block. Returns whether all its presence bits fit into a word.
     fn block(&mut self, program: &DecodeProgram, ops: &[DecodeOp], from: u32, bits: u32, bmi2: bool) -> bool {
         let (mut bits, mut left_out, mut since) = (bits, 0, 0);
         let mut ops_of = Vec::new();
@@ -195,28 +200,28 @@ impl StepProgram {
         bits <= 56 && left_out <= SPARE_BITS
     }
 
-    /// Finds the steps of a block that can be passed over together.
+    /// Finds the steps of a block that can be skipped together.
     fn follow(&mut self, ops: &[(usize, DecodeOp)]) {
-        let mut behind: Option<usize> = None;
-        for (n, (at, op)) in ops.iter().enumerate().rev() {
-            let absent = op.code == OpCode::Default && !self.steps[*at].has_initial;
+        let mut next_absent: Option<usize> = None;
+        for (n, (step_index, op)) in ops.iter().enumerate().rev() {
+            let absent = op.code == OpCode::Default && !self.steps[*step_index].has_initial;
             if absent && op.role != OpRole::Value {
-                // With no bit left the mantissa, or the sequence, is passed over; with any there is more to do.
-                (self.steps[*at].initial, self.steps[*at].follow) = (u64::MAX, 2);
+                // If no bit is left, the mantissa or the sequence is skipped; otherwise more work is needed.
+                (self.steps[*step_index].initial, self.steps[*step_index].follow) = (u64::MAX, 2);
             }
-            let next = ops.get(n + 1).filter(|(next, _)| *next == at + 1);
+            let next = ops.get(n + 1).filter(|(next, _)| *next == step_index + 1);
             // With an exponent its mantissa is left out, as long as that has no bit of its own.
             let mantissa =
                 op.role == OpRole::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
-            let alone = absent && (op.role == OpRole::Value || mantissa);
-            if alone {
-                let own = 1 + usize::from(mantissa);
-                let joined = behind.filter(|behind| *behind == at + own);
+            let is_skippable = absent && (op.role == OpRole::Value || mantissa);
+            if is_skippable {
+                let own_steps = 1 + usize::from(mantissa);
+                let joined = next_absent.filter(|next_index| *next_index == step_index + own_steps);
                 let (bits, steps) = joined
                     .map_or((0, 0), |b| (self.steps[b].initial | self.steps[b].mask, self.steps[b].follow));
-                self.steps[*at].initial = bits;
-                self.steps[*at].follow = own as u32 + steps;
-                behind = Some(*at);
+                self.steps[*step_index].initial = bits;
+                self.steps[*step_index].follow = own_steps as u32 + steps;
+                next_absent = Some(*step_index);
             }
         }
     }
@@ -230,14 +235,14 @@ impl StepProgram {
         bmi2: bool,
     ) -> EngineStep {
         let initial = program.initials.get(op.initial as usize).copied();
-        // An unwanted value is as good as absent where it is left out; the bytes of long texts are counted.
+        // A value that is not selected counts as absent if it is left out. The bytes of long texts are counted.
         let unwanted = op.code == OpCode::Default && op.role == OpRole::Value && !op.deliver;
         let initial = initial.filter(|initial| !unwanted || initial.long);
-        let found = initial.unwrap_or(PackedValue::int(0));
-        // An exponent that no decimal may have is checked where a message uses it.
-        let fits = (found.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
+        let initial_or_zero = initial.unwrap_or(PackedValue::int(0));
+        // An impossible exponent is reported when a message uses it.
+        let fits = (initial_or_zero.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
         let scaled = fits && next.is_some_and(|next| next.code == OpCode::Delta);
-        let extra = if found.long { 0 } else { found.extra(op.kind) };
+        let extra = if initial_or_zero.long { 0 } else { initial_or_zero.extra(op.kind) };
         let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<DictionarySlot>() };
         let form = match op.code {
             OpCode::Group => DecodedEntryKind::Group,
@@ -251,23 +256,23 @@ impl StepProgram {
             beside: DecodedEntry::meta(
                 op.info,
                 op.tag,
-                if found.long { DecodedEntryKind::Long } else { form },
+                if initial_or_zero.long { DecodedEntryKind::Long } else { form },
                 extra,
             ),
             mask: 0,
-            initial: found.bits,
+            initial: initial_or_zero.bits,
             initial_extra: extra,
             slot,
             follow: 1,
             advance: if op.deliver { 16 } else { 0 },
             has_initial: initial.is_some(),
-            initial_long: found.long,
+            initial_long: initial_or_zero.long,
             optional: op.optional,
         };
         let untagged = |form| DecodedEntry::meta(op.info, UNTAGGED, form, 0);
         let inside =
             self.blocks.get(op.block as usize).copied().unwrap_or(StepBlock { first: 0, has_map: false });
-        let around = EngineStep {
+        let block_step = EngineStep {
             initial: untagged(DecodedEntryKind::Element),
             beside: untagged(DecodedEntryKind::End),
             follow: self.steps.len() as u32 - inside.first,
@@ -275,8 +280,8 @@ impl StepProgram {
             ..step
         };
         match op.code {
-            OpCode::Group => EngineStep { run: parts::group, ..around },
-            OpCode::Sequence => EngineStep { run: parts::sequence, ..around },
+            OpCode::Group => EngineStep { run: parts::group, ..block_step },
+            OpCode::Sequence => EngineStep { run: parts::sequence, ..block_step },
             OpCode::Missing | OpCode::Dynamic => step,
             OpCode::Default if op.role == OpRole::Exponent && initial.is_some() && scaled => {
                 let run = if op.optional {
@@ -320,26 +325,26 @@ fn has_bit(op: &DecodeOp) -> bool {
     }
 }
 
-/// The handler of an op; none where the exact engine does it.
-fn handler(op: &DecodeOp, found: Option<PackedValue>, bmi2: bool) -> Option<StepHandler> {
-    let initial = found.is_some();
+/// Returns the handler of an op, or `None` if the exact engine must run the op.
+fn handler(op: &DecodeOp, initial_value: Option<PackedValue>, bmi2: bool) -> Option<StepHandler> {
+    let has_initial = initial_value.is_some();
     match op.kind {
-        WireType::Ascii => text::<ASCII>(op, found, bmi2),
-        WireType::Unicode => text::<UNICODE>(op, found, bmi2),
-        WireType::Bytes => text::<BYTES>(op, found, bmi2),
-        WireType::Decimal => text::<DECIMAL>(op, found, bmi2),
-        WireType::Int32 if op.role == OpRole::Exponent => Some(int::<I32, EXPONENT>(op, initial, bmi2)),
-        WireType::Int64 if op.role == OpRole::Mantissa => Some(int::<I64, MANTISSA>(op, initial, bmi2)),
-        WireType::UInt32 if op.role == OpRole::Length => Some(int::<U32, LENGTH>(op, initial, bmi2)),
+        WireType::Ascii => text::<ASCII>(op, initial_value, bmi2),
+        WireType::Unicode => text::<UNICODE>(op, initial_value, bmi2),
+        WireType::Bytes => text::<BYTES>(op, initial_value, bmi2),
+        WireType::Decimal => text::<DECIMAL>(op, initial_value, bmi2),
+        WireType::Int32 if op.role == OpRole::Exponent => Some(int::<I32, EXPONENT>(op, has_initial, bmi2)),
+        WireType::Int64 if op.role == OpRole::Mantissa => Some(int::<I64, MANTISSA>(op, has_initial, bmi2)),
+        WireType::UInt32 if op.role == OpRole::Length => Some(int::<U32, LENGTH>(op, has_initial, bmi2)),
         _ if op.role != OpRole::Value => None,
-        WireType::Int32 if !op.deliver => Some(int::<I32, NOTHING>(op, initial, bmi2)),
-        WireType::UInt32 if !op.deliver => Some(int::<U32, NOTHING>(op, initial, bmi2)),
-        WireType::Int64 if !op.deliver => Some(int::<I64, NOTHING>(op, initial, bmi2)),
-        WireType::UInt64 if !op.deliver => Some(int::<U64, NOTHING>(op, initial, bmi2)),
-        WireType::Int32 => Some(int::<I32, VALUE>(op, initial, bmi2)),
-        WireType::UInt32 => Some(int::<U32, VALUE>(op, initial, bmi2)),
-        WireType::Int64 => Some(int::<I64, VALUE>(op, initial, bmi2)),
-        WireType::UInt64 => Some(int::<U64, VALUE>(op, initial, bmi2)),
+        WireType::Int32 if !op.deliver => Some(int::<I32, NOTHING>(op, has_initial, bmi2)),
+        WireType::UInt32 if !op.deliver => Some(int::<U32, NOTHING>(op, has_initial, bmi2)),
+        WireType::Int64 if !op.deliver => Some(int::<I64, NOTHING>(op, has_initial, bmi2)),
+        WireType::UInt64 if !op.deliver => Some(int::<U64, NOTHING>(op, has_initial, bmi2)),
+        WireType::Int32 => Some(int::<I32, VALUE>(op, has_initial, bmi2)),
+        WireType::UInt32 => Some(int::<U32, VALUE>(op, has_initial, bmi2)),
+        WireType::Int64 => Some(int::<I64, VALUE>(op, has_initial, bmi2)),
+        WireType::UInt64 => Some(int::<U64, VALUE>(op, has_initial, bmi2)),
     }
 }
 
@@ -365,8 +370,8 @@ fn int<const K: u8, const R: u8>(op: &DecodeOp, initial: bool, bmi2: bool) -> St
 }
 
 fn text<const K: u8>(op: &DecodeOp, initial: Option<PackedValue>, bmi2: bool) -> Option<StepHandler> {
-    if let (OpCode::Default, Some(found)) = (op.code, initial) {
-        return Some(match (op.optional, found.long) {
+    if let (OpCode::Default, Some(initial_value)) = (op.code, initial) {
+        return Some(match (op.optional, initial_value.long) {
             (false, false) => texts::value::hot::<K, false, INITIAL>(bmi2),
             (true, false) => texts::value::hot::<K, true, INITIAL>(bmi2),
             (false, true) => texts::value::hot::<K, false, INITIAL_LONG>(bmi2),

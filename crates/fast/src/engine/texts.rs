@@ -1,7 +1,9 @@
 //! Texts: strings of seven bits a character, and values with their length before them; and decimals encoded as one.
 
-use super::ints::{I32, I64, IntOutcome, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
-use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, handlers, length};
+use super::ints::{
+    I32, I64, IntOutcome, U32, VALUE, assigned, empty, int, skip_absent_run, skip_int, slot_of,
+};
+use super::raw::{ALL, BOTH, HOT, MORE, STOPS, give_up, go_on, handlers, length, read_word};
 use super::state::{BytePtr, EngineState, EngineStep, StepHandler};
 use crate::entry::{DecodedEntry, DecodedEntryKind};
 use crate::packed_value::PackedValue;
@@ -21,10 +23,10 @@ pub(super) const COPY: u8 = 2;
 /// By default an initial value; by default a long one.
 pub(super) const INITIAL: u8 = 3;
 pub(super) const INITIAL_LONG: u8 = 4;
-/// Without an operator, and nobody subscribed to it.
+/// A field without an operator that is not selected.
 pub(super) const PASSED: u8 = 5;
 
-/// Where a slot and an entry have an exponent, or the length of a short text.
+/// The bits of a slot and an entry that hold an exponent, or the length of a short text.
 const EXTRA: u64 = 0xff << 56;
 
 /// A value in two words: as in an entry, and its exponent or length where an entry has it.
@@ -34,7 +36,7 @@ struct EntryWords {
     extra: u64,
 }
 
-/// A value that may be a text of more than eight bytes: its words are then its place in the arena.
+/// A value that may be a text of more than eight bytes. Its words then give the text's place in the arena.
 #[derive(Clone, Copy)]
 struct EntryValue {
     words: EntryWords,
@@ -51,17 +53,19 @@ enum TextOutcome {
     Other,
 }
 
+/// Reads a string of up to eight characters.
+///
 /// # Safety
-/// There are eight bytes.
+/// The caller must pass a cursor with eight readable bytes.
 #[inline(always)]
-unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
-    // SAFETY: `at` has eight bytes, by the contract.
-    let (first, next) = unsafe { (*at, at.add(1)) };
+unsafe fn ascii<const N: bool, const L: u8>(cursor: BytePtr) -> TextOutcome {
+    // SAFETY: `cursor` has eight bytes, by the contract.
+    let (first, next) = unsafe { (*cursor, cursor.add(1)) };
     if L != MORE && first > 0x80 {
         return TextOutcome::Value(EntryWords { bits: u64::from(first & 0x7f), extra: 1 << 56 }, next);
     }
     if first & 0x7f == 0 {
-        // It begins with a nought: absent or empty, or something for the exact engine.
+        // It begins with zero: it is absent or empty, or the exact engine must read it.
         return match first {
             0 => TextOutcome::Other,
             _ if N => TextOutcome::Null(next),
@@ -71,8 +75,8 @@ unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     if L == HOT {
         return TextOutcome::More;
     }
-    // SAFETY: `at` has eight bytes, by the contract.
-    let word = unsafe { eight(at) };
+    // SAFETY: `cursor` has eight bytes, by the contract.
+    let word = unsafe { read_word(cursor) };
     let stops = word & STOPS;
     if stops == 0 {
         return TextOutcome::Long;
@@ -80,19 +84,19 @@ unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     let n = length(stops);
     // Up to the stop bit, without it.
     let bits = word & ((stops & stops.wrapping_neg()) - 1);
-    // SAFETY: `at` has eight bytes, by the contract; n is at most eight.
-    TextOutcome::Value(EntryWords { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
+    // SAFETY: `cursor` has eight bytes, by the contract; n is at most eight.
+    TextOutcome::Value(EntryWords { bits, extra: u64::from(n) << 56 }, unsafe { cursor.add(n as usize) })
 }
 
-/// Passes over a string that nobody wants, finding the same wrong.
+/// Skips a string that is not selected, and finds the same faults.
 ///
 /// # Safety
-/// There are eight bytes.
+/// The caller must pass a cursor with eight readable bytes.
 #[inline(always)]
-unsafe fn pass_ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
+unsafe fn skip_ascii<const N: bool, const L: u8>(cursor: BytePtr) -> TextOutcome {
     let nothing = EntryWords { bits: 0, extra: 0 };
-    // SAFETY: `at` has eight bytes, by the contract.
-    let (first, next) = unsafe { (*at, at.add(1)) };
+    // SAFETY: `cursor` has eight bytes, by the contract.
+    let (first, next) = unsafe { (*cursor, cursor.add(1)) };
     if L != MORE && first > 0x80 {
         return TextOutcome::Value(nothing, next);
     }
@@ -106,23 +110,23 @@ unsafe fn pass_ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     if L == HOT {
         return TextOutcome::More;
     }
-    // SAFETY: `at` has eight bytes, by the contract.
-    let stops = unsafe { eight(at) } & STOPS;
+    // SAFETY: `cursor` has eight bytes, by the contract.
+    let stops = unsafe { read_word(cursor) } & STOPS;
     if stops == 0 {
         return TextOutcome::Long;
     }
-    // SAFETY: `at` has eight bytes, by the contract; it is the eighth byte at most.
-    TextOutcome::Value(nothing, unsafe { at.add(length(stops) as usize) })
+    // SAFETY: `cursor` has eight bytes, by the contract; it is the eighth byte at most.
+    TextOutcome::Value(nothing, unsafe { cursor.add(length(stops) as usize) })
 }
 
-/// Up to eight bytes with their number before them.
+/// Reads a byte vector of up to eight bytes after its length.
 ///
 /// # Safety
-/// There are nine bytes.
+/// The caller must pass a cursor with nine readable bytes.
 #[inline(always)]
-unsafe fn vector<const N: bool>(at: BytePtr) -> TextOutcome {
-    // SAFETY: `at` has nine bytes, by the contract.
-    let (first, next) = unsafe { (*at, at.add(1)) };
+unsafe fn vector<const N: bool>(cursor: BytePtr) -> TextOutcome {
+    // SAFETY: `cursor` has nine bytes, by the contract.
+    let (first, next) = unsafe { (*cursor, cursor.add(1)) };
     if N && first == 0x80 {
         return TextOutcome::Null(next);
     }
@@ -130,37 +134,39 @@ unsafe fn vector<const N: bool>(at: BytePtr) -> TextOutcome {
     if length > 8 {
         return TextOutcome::Long;
     }
-    // SAFETY: `at` has nine bytes, by the contract; of the nine bytes these are not the first.
-    let (word, next) = unsafe { (eight(next), next.add(length)) };
+    // SAFETY: `cursor` has nine bytes, by the contract; of the nine bytes these are not the first.
+    let (word, next) = unsafe { (read_word(next), next.add(length)) };
     let unused = 64 - 8 * length as u32;
     let bits = if length == 0 { 0 } else { word << unused >> unused };
     TextOutcome::Value(EntryWords { bits, extra: (length as u64) << 56 }, next)
 }
 
-/// An integer beside another: what comes first says nothing of its bytes.
+/// Reads an integer beside another integer. The first integer tells nothing about the length of the second.
 ///
 /// # Safety
-/// There are ten bytes.
+/// The caller must pass a cursor with ten readable bytes.
 #[inline(always)]
 unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
-    at: BytePtr,
+    cursor: BytePtr,
 ) -> (IntOutcome, BytePtr) {
-    // SAFETY: `at` has ten bytes, by the contract.
-    unsafe { if L == HOT { int::<K, N, BMI2, BOTH>(at) } else { int::<K, N, BMI2, ALL>(at) } }
+    // SAFETY: `cursor` has ten bytes, by the contract.
+    unsafe { if L == HOT { int::<K, N, BMI2, BOTH>(cursor) } else { int::<K, N, BMI2, ALL>(cursor) } }
 }
 
+/// Reads a decimal.
+///
 /// # Safety
-/// There are 18 bytes.
+/// The caller must pass a cursor with 18 readable bytes.
 #[inline(always)]
-unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> TextOutcome {
-    // SAFETY: `at` has 18 bytes, by the contract.
-    let first = unsafe { *at };
+unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(cursor: BytePtr) -> TextOutcome {
+    // SAFETY: `cursor` has 18 bytes, by the contract.
+    let first = unsafe { *cursor };
     if first < 0x80 {
         return TextOutcome::Other;
     }
     let exponent = i64::from((first << 1) as i8 >> 1);
-    // SAFETY: `at` has 18 bytes, by the contract.
-    let next = unsafe { at.add(1) };
+    // SAFETY: `cursor` has 18 bytes, by the contract.
+    let next = unsafe { cursor.add(1) };
     if N && exponent == 0 {
         return TextOutcome::Null(next);
     }
@@ -168,39 +174,43 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> 
     if exponent < -EXPONENT_MAX {
         return TextOutcome::Other;
     }
-    // SAFETY: `at` has 18 bytes, by the contract.
+    // SAFETY: `cursor` has 18 bytes, by the contract.
     match unsafe { sized::<I64, false, BMI2, L>(next) } {
-        (IntOutcome::Value(bits), at) => {
-            TextOutcome::Value(EntryWords { bits, extra: (exponent as u64) << 56 }, at)
+        (IntOutcome::Value(bits), cursor) => {
+            TextOutcome::Value(EntryWords { bits, extra: (exponent as u64) << 56 }, cursor)
         }
         (IntOutcome::More, _) => TextOutcome::More,
         _ => TextOutcome::Other,
     }
 }
 
-/// Passes over a decimal without its value.
+/// Skips a decimal without its value.
 ///
 /// # Safety
-/// There are 18 bytes.
+/// The caller must pass a cursor with 18 readable bytes.
 #[inline(always)]
-unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> TextOutcome {
-    // SAFETY: `at` has 18 bytes, by the contract.
-    let first = unsafe { *at };
-    // SAFETY: `at` has 18 bytes, by the contract.
-    let next = unsafe { at.add(1) };
+unsafe fn skip_decimal<const N: bool, const BMI2: bool, const L: u8>(cursor: BytePtr) -> TextOutcome {
+    // SAFETY: `cursor` has 18 bytes, by the contract.
+    let first = unsafe { *cursor };
+    // SAFETY: `cursor` has 18 bytes, by the contract.
+    let next = unsafe { cursor.add(1) };
     if N && first == 0x80 {
         return TextOutcome::Null(next);
     }
-    // More than a byte, or beyond what an exponent may be.
+    // More than a byte, or beyond the bounds of an exponent.
     if first < 0x80 || first == 0xc0 {
         return TextOutcome::Other;
     }
-    // SAFETY: `at` has 18 bytes, by the contract.
+    // SAFETY: `cursor` has 18 bytes, by the contract.
     let mantissa = unsafe {
-        if L == HOT { pass::<I64, false, BMI2, BOTH>(next) } else { pass::<I64, false, BMI2, ALL>(next) }
+        if L == HOT {
+            skip_int::<I64, false, BMI2, BOTH>(next)
+        } else {
+            skip_int::<I64, false, BMI2, ALL>(next)
+        }
     };
     match mantissa {
-        (IntOutcome::Value(_), at) => TextOutcome::Value(EntryWords { bits: 0, extra: 0 }, at),
+        (IntOutcome::Value(_), cursor) => TextOutcome::Value(EntryWords { bits: 0, extra: 0 }, cursor),
         (IntOutcome::More, _) => TextOutcome::More,
         _ => TextOutcome::Other,
     }
@@ -209,40 +219,40 @@ unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr
 /// Puts a value into an entry, and continues.
 ///
 /// # Safety
-/// As [`StepHandler`].
+/// The caller must uphold the contract of [`StepHandler`].
 #[inline(always)]
-unsafe fn put(
+unsafe fn write_words(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
     word: EntryWords,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
         *out = DecodedEntry { bits: word.bits, meta: (*step).meta | word.extra };
         let out = out.byte_add((*step).advance);
-        go_on!(state, step + 1, at, map, out)
+        go_on!(state, step + 1, cursor, map, out)
     }
 }
 
 /// Puts a value that may be a text in the arena into an entry, and continues.
 ///
-/// Six arguments, as those of [`put`] are: the first five are a handler's, and stay in their registers.
+/// It has six arguments, as [`write_words`] has: the first five are a handler's and stay in their registers.
 ///
 /// # Safety
-/// As [`StepHandler`].
+/// The caller must uphold the contract of [`StepHandler`].
 #[inline(always)]
-unsafe fn put_any<const K: u8>(
+unsafe fn write_value<const K: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
     value: EntryValue,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
         let EntryValue { words, is_long } = value;
         if K != DECIMAL && is_long {
@@ -251,13 +261,13 @@ unsafe fn put_any<const K: u8>(
             }
             *out = DecodedEntry { bits: words.bits, meta: (*step).meta + LONG };
             let out = out.byte_add((*step).advance);
-            return go_on!(state, step + 1, at, map, out);
+            return go_on!(state, step + 1, cursor, map, out);
         }
-        put(state, step, at, map, out, words)
+        write_words(state, step, cursor, map, out, words)
     }
 }
 
-/// From the form of a short text to that of a long one.
+/// The difference between the meta words of a short text and a long text.
 const LONG: u64 = (DecodedEntryKind::Long as u64 - DecodedEntryKind::Short as u64) << 48;
 
 handlers! {
@@ -265,74 +275,78 @@ handlers! {
     value [K: u8, N: bool, O: u8] value_body
 }
 
+/// Decodes a text or a decimal with any operator but delta.
+///
 /// # Safety
-/// As [`StepHandler`]; with BMI2 the machine has it.
+/// The caller must uphold the contract of [`StepHandler`]. If `BMI2`, the machine must have it.
 #[inline(always)]
 unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
         if L == HOT && O != PLAIN && O != PASSED && map & (*step).mask == 0 {
             if O == COPY {
                 let slot = slot_of(state, step);
                 if slot.meta & !EXTRA == assigned(K) {
                     let word = EntryWords { bits: slot.bits, extra: slot.meta & EXTRA };
-                    return put(state, step, at, map, out, word);
+                    return write_words(state, step, cursor, map, out, word);
                 }
                 if N && slot.meta as u8 == slot::SlotState::Empty as u8 {
-                    return go_on!(state, step + 1, at, map, out);
+                    return go_on!(state, step + 1, cursor, map, out);
                 }
-                return previous::<K, N>(state, step, at, map, out);
+                return previous::<K, N>(state, step, cursor, map, out);
             }
             if O == INITIAL_LONG {
-                return put_any::<K>(state, step, at, map, out, initial(step));
+                return write_value::<K>(state, step, cursor, map, out, initial(step));
             }
             if O == INITIAL {
                 *out = DecodedEntry { bits: (*step).initial, meta: (*step).beside };
                 let out = out.byte_add((*step).advance);
-                return go_on!(state, step + 1, at, map, out);
+                return go_on!(state, step + 1, cursor, map, out);
             }
-            return left_out::<VALUE>(state, step, at, map, out);
+            return skip_absent_run::<VALUE>(state, step, cursor, map, out);
         }
-        let got = match (K, O == PASSED) {
-            (DECIMAL, false) => decimal::<N, BMI2, L>(at),
-            (DECIMAL, true) => pass_decimal::<N, BMI2, L>(at),
-            (ASCII, false) => ascii::<N, L>(at),
-            (ASCII, true) => pass_ascii::<N, L>(at),
-            _ => vector::<N>(at),
+        let outcome = match (K, O == PASSED) {
+            (DECIMAL, false) => decimal::<N, BMI2, L>(cursor),
+            (DECIMAL, true) => skip_decimal::<N, BMI2, L>(cursor),
+            (ASCII, false) => ascii::<N, L>(cursor),
+            (ASCII, true) => skip_ascii::<N, L>(cursor),
+            _ => vector::<N>(cursor),
         };
-        match got {
-            TextOutcome::Value(word, at) => {
+        match outcome {
+            TextOutcome::Value(word, cursor) => {
                 if O == COPY {
                     *slot_of(state, step) =
                         DictionarySlot { bits: word.bits, meta: assigned(K) | word.extra };
                 }
                 if O == PASSED {
-                    return go_on!(state, step + 1, at, map, out);
+                    return go_on!(state, step + 1, cursor, map, out);
                 }
-                put(state, step, at, map, out, word)
+                write_words(state, step, cursor, map, out, word)
             }
-            TextOutcome::Null(at) => {
+            TextOutcome::Null(cursor) => {
                 if O == COPY {
                     *slot_of(state, step) = DictionarySlot { bits: 0, meta: empty(K) };
                 }
-                go_on!(state, step + 1, at, map, out)
+                go_on!(state, step + 1, cursor, map, out)
             }
-            TextOutcome::More => value::more::<K, N, O, BMI2, L>(state, step, at, map, out),
-            TextOutcome::Long if K == ASCII => long::<O>(state, step, at, map, out),
-            TextOutcome::Long if K != DECIMAL => long_vector::<K, N, O>(state, step, at, map, out),
+            TextOutcome::More => value::more::<K, N, O, BMI2, L>(state, step, cursor, map, out),
+            TextOutcome::Long if K == ASCII => long::<O>(state, step, cursor, map, out),
+            TextOutcome::Long if K != DECIMAL => long_vector::<K, N, O>(state, step, cursor, map, out),
             _ => give_up!(),
         }
     }
 }
 
+/// Returns the initial value of a step.
+///
 /// # Safety
-/// As [`StepHandler`].
+/// The caller must uphold the contract of [`StepHandler`].
 #[inline(always)]
 unsafe fn initial(step: *const EngineStep) -> EntryValue {
     // SAFETY: by the contract of `StepHandler`, `step` is one of the program's.
@@ -341,26 +355,26 @@ unsafe fn initial(step: *const EngineStep) -> EntryValue {
     EntryValue { words, is_long: step.initial_long }
 }
 
-/// The value before, where it is none, empty or long.
+/// Uses the previous value if it is undefined, empty or long.
 ///
 /// # Safety
-/// As [`StepHandler`].
+/// The caller must uphold the contract of [`StepHandler`].
 #[inline(never)]
 unsafe fn previous<const K: u8, const N: bool>(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
         let slot = slot_of(state, step);
         match slot.state() {
-            slot::SlotState::Empty if N => go_on!(state, step + 1, at, map, out),
+            slot::SlotState::Empty if N => go_on!(state, step + 1, cursor, map, out),
             slot::SlotState::Long if K != DECIMAL && (slot.meta >> 8) as u8 == K => {
                 let words = EntryWords { bits: slot.bits, extra: 0 };
-                put_any::<K>(state, step, at, map, out, EntryValue { words, is_long: true })
+                write_value::<K>(state, step, cursor, map, out, EntryValue { words, is_long: true })
             }
             slot::SlotState::Undefined if (*step).has_initial => {
                 let value = initial(step);
@@ -369,75 +383,75 @@ unsafe fn previous<const K: u8, const N: bool>(
                     bits: words.bits,
                     meta: (assigned(K) | words.extra) + u64::from(is_long),
                 };
-                put_any::<K>(state, step, at, map, out, value)
+                write_value::<K>(state, step, cursor, map, out, value)
             }
             slot::SlotState::Undefined if N => {
                 *slot = DictionarySlot { bits: 0, meta: empty(K) };
-                go_on!(state, step + 1, at, map, out)
+                go_on!(state, step + 1, cursor, map, out)
             }
             _ => give_up!(),
         }
     }
 }
 
-/// A text of more than eight bytes.
+/// Decodes a text of more than eight bytes.
 ///
 /// # Safety
-/// As [`StepHandler`].
+/// The caller must uphold the contract of [`StepHandler`].
 #[inline(never)]
 unsafe fn long<const O: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; the
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room; the
     // text is looked for inside of the message.
     unsafe {
-        let left = (*state).end.offset_from(at);
+        let left = (*state).end.offset_from(cursor);
         if left < 9 {
             give_up!();
         }
-        let rest = std::slice::from_raw_parts(at, left as usize);
-        // Most have no more than sixteen.
-        let stop = match rest.get(8..16).map(|_| eight(at.add(8)) & STOPS) {
+        let rest = std::slice::from_raw_parts(cursor, left as usize);
+        // Most have at most sixteen.
+        let stop = match rest.get(8..16).map(|_| read_word(cursor.add(8)) & STOPS) {
             Some(stops @ 1..) => Some(7 + length(stops) as usize),
             _ => rest.iter().position(|b| *b >= 0x80),
         };
         let Some(stop) = stop else { give_up!() };
-        put_long::<ASCII, O>(state, step, WireText { at, length: stop + 1 }, map, out)
+        write_long_text::<ASCII, O>(state, step, WireText { start: cursor, length: stop + 1 }, map, out)
     }
 }
 
-/// More than eight bytes with their number before them.
+/// Decodes a byte vector of more than eight bytes after its length.
 ///
 /// # Safety
-/// As [`StepHandler`].
+/// The caller must uphold the contract of [`StepHandler`].
 #[inline(never)]
 unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; all
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room; all
     // of the bytes are looked for inside of the message.
     unsafe {
-        let (IntOutcome::Value(length), at) = int::<U32, N, false, ALL>(at) else { give_up!() };
-        let left = (*state).end.offset_from(at);
+        let (IntOutcome::Value(length), cursor) = int::<U32, N, false, ALL>(cursor) else { give_up!() };
+        let left = (*state).end.offset_from(cursor);
         if left < 0 || length > left as u64 {
             give_up!();
         }
-        put_long::<K, O>(state, step, WireText { at, length: length as usize }, map, out)
+        write_long_text::<K, O>(state, step, WireText { start: cursor, length: length as usize }, map, out)
     }
 }
 
-/// A text in the message: where its bytes are.
+/// A text in the message: the place of its bytes.
 #[derive(Clone, Copy)]
 struct WireText {
-    at: BytePtr,
+    start: BytePtr,
     /// In bytes, the one with a stop bit included.
     length: usize,
 }
@@ -445,17 +459,18 @@ struct WireText {
 /// Puts a text into the arena, and continues after it.
 ///
 /// # Safety
-/// As [`StepHandler`]; the text is inside of the message, and has more than eight bytes.
+/// The caller must uphold the contract of [`StepHandler`]. The text must be inside the message and have more than eight
+/// bytes.
 #[inline(always)]
-unsafe fn put_long<const K: u8, const O: u8>(
+unsafe fn write_long_text<const K: u8, const O: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
     text: WireText,
     map: u64,
     out: *mut DecodedEntry,
 ) -> BytePtr {
-    let WireText { at, length } = text;
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
+    let WireText { start, length } = text;
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
         let workspace = &mut *(*state).workspace;
         if !workspace.text_fits(length) {
@@ -467,11 +482,11 @@ unsafe fn put_long<const K: u8, const O: u8>(
             let from = arena.len();
             arena.reserve(length.max(16));
             let to = arena.as_mut_ptr().add(from);
-            if length <= 16 && (*state).end.offset_from(at) >= 16 {
-                // Most are so short; what is not of the text is written over by the next one.
-                to.cast::<[u8; 16]>().write(at.cast::<[u8; 16]>().read());
+            if length <= 16 && (*state).end.offset_from(start) >= 16 {
+                // Most are short. The next text overwrites the bytes after the text.
+                to.cast::<[u8; 16]>().write(start.cast::<[u8; 16]>().read());
             } else {
-                std::ptr::copy_nonoverlapping(at, to, length);
+                std::ptr::copy_nonoverlapping(start, to, length);
             }
             if K == ASCII {
                 // Without its stop bit.
@@ -485,14 +500,14 @@ unsafe fn put_long<const K: u8, const O: u8>(
             *out = DecodedEntry { bits, meta: (*step).meta + LONG };
             out = out.byte_add((*step).advance);
         }
-        let mut at = at.add(length);
-        if at > (*state).check {
-            at = (*state).edge(at);
-            if at.is_null() {
+        let mut cursor = start.add(length);
+        if cursor > (*state).check {
+            cursor = (*state).edge(cursor);
+            if cursor.is_null() {
                 give_up!();
             }
         }
-        go_on!(state, step + 1, at, map, out)
+        go_on!(state, step + 1, cursor, map, out)
     }
 }
 
@@ -501,27 +516,29 @@ handlers! {
     delta [N: bool] delta_body
 }
 
+/// Decodes a decimal with the operator delta.
+///
 /// # Safety
-/// As [`StepHandler`]; with BMI2 the machine has it.
+/// The caller must uphold the contract of [`StepHandler`]. If `BMI2`, the machine must have it.
 #[inline(always)]
 unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
-    at: BytePtr,
+    cursor: BytePtr,
     map: u64,
     out: *mut DecodedEntry,
 ) -> BytePtr {
-    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `cursor` has `SLACK` bytes, and `out` has room.
     unsafe {
-        let start = at;
-        let (exponent, at) = match sized::<I32, N, BMI2, L>(at) {
-            (IntOutcome::Value(exponent), at) => (exponent as i64, at),
-            (IntOutcome::Null, at) => return go_on!(state, step + 1, at, map, out),
+        let start = cursor;
+        let (exponent, cursor) = match sized::<I32, N, BMI2, L>(cursor) {
+            (IntOutcome::Value(exponent), cursor) => (exponent as i64, cursor),
+            (IntOutcome::Null, cursor) => return go_on!(state, step + 1, cursor, map, out),
             (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
             (IntOutcome::Other, _) => give_up!(),
         };
-        let (mantissa, at) = match sized::<I64, false, BMI2, L>(at) {
-            (IntOutcome::Value(mantissa), at) => (mantissa, at),
+        let (mantissa, cursor) = match sized::<I64, false, BMI2, L>(cursor) {
+            (IntOutcome::Value(mantissa), cursor) => (mantissa, cursor),
             (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
             _ => give_up!(),
         };
@@ -529,18 +546,18 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
         let base = if slot.meta & !EXTRA == assigned(DECIMAL) {
             EntryWords { bits: slot.bits, extra: slot.meta }
         } else if slot.state() == slot::SlotState::Undefined {
-            // Nought where there is none.
+            // Zero if there is none.
             initial(step).words
         } else {
             give_up!()
         };
         let exponent = i64::from((base.extra >> 56) as i8) + exponent;
-        let (mantissa, over) = (base.bits as i64).overflowing_add(mantissa as i64);
-        if over || !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
+        let (mantissa, has_overflow) = (base.bits as i64).overflowing_add(mantissa as i64);
+        if has_overflow || !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
             give_up!();
         }
         let word = EntryWords { bits: mantissa as u64, extra: (exponent as u64) << 56 };
         *slot = DictionarySlot { bits: word.bits, meta: assigned(DECIMAL) | word.extra };
-        put(state, step, at, map, out, word)
+        write_words(state, step, cursor, map, out, word)
     }
 }

@@ -11,10 +11,10 @@ pub(super) fn operators(element: &XmlElement) -> impl Iterator<Item = &XmlElemen
 }
 
 impl TemplateLoader<'_> {
-    /// The contents of a field beside its operator.
-    pub fn only_known(&self, element: &XmlElement, kind: WireType) -> Result<(), TemplateError> {
+    /// Fails if a field has a child element that is neither its operator nor allowed for its type.
+    pub fn check_children(&self, element: &XmlElement, kind: WireType) -> Result<(), TemplateError> {
         for child in &element.children {
-            let known = match child.name.as_str() {
+            let is_allowed = match child.name.as_str() {
                 "exponent" | "mantissa" => kind == WireType::Decimal,
                 // The length of a vector or of a string in Unicode may have a name; its encoding is the same.
                 "length" => matches!(kind, WireType::Bytes | WireType::Unicode),
@@ -25,13 +25,13 @@ impl TemplateLoader<'_> {
                         || OPERATORS.iter().any(|(operator, _)| *operator == word)
                 }
             };
-            if !known {
-                let what = format!("<{}> does not belong in <{}>", child.name, element.name);
-                return Err(self.location(child).error(S1, what));
+            if !is_allowed {
+                let reason = format!("<{}> does not belong in <{}>", child.name, element.name);
+                return Err(self.location(child).error(S1, reason));
             }
             if let ("length", Some(inner)) = (child.name.as_str(), child.children.first()) {
-                let what = format!("<{}> does not belong in the length of a {}", inner.name, kind.word());
-                return Err(self.location(inner).error(S1, what));
+                let reason = format!("<{}> does not belong in the length of a {}", inner.name, kind.word());
+                return Err(self.location(inner).error(S1, reason));
             }
         }
         Ok(())
@@ -44,7 +44,7 @@ impl TemplateLoader<'_> {
         }
     }
 
-    /// The operator of a length or of a part of a decimal, which have nothing else in them.
+    /// Returns the operator of a length or of a part of a decimal. Fails if the element has another child.
     pub fn only_operator<'e>(
         &self,
         element: &'e XmlElement,
@@ -53,21 +53,28 @@ impl TemplateLoader<'_> {
         let operator = operators(element).next();
         match element.children.iter().find(|child| !operator.is_some_and(|o| std::ptr::eq(o, *child))) {
             None => Ok(operator),
-            Some(other) => {
-                let what = format!("<{}> does not belong in <{}>", other.name, element.name);
-                Err(self.location(other).error(S1, what))
+            Some(extra_child) => {
+                let reason = format!("<{}> does not belong in <{}>", extra_child.name, element.name);
+                Err(self.location(extra_child).error(S1, reason))
             }
         }
     }
 
-    /// The parts of a decimal appear once each, the exponent first; `halves` are the first of each.
-    pub fn in_order(&self, of: &XmlElement, halves: &[Option<&XmlElement>; 2]) -> Result<(), TemplateError> {
-        let mut so = halves.iter().flatten();
+    /// Fails unless each part of a decimal appears at most once and the exponent is first. `halves` has the first of
+    /// each part.
+    pub fn check_half_order(
+        &self,
+        element: &XmlElement,
+        halves: &[Option<&XmlElement>; 2],
+    ) -> Result<(), TemplateError> {
+        let mut expected_halves = halves.iter().flatten();
         let is_half = |child: &&XmlElement| matches!(child.name.as_str(), "exponent" | "mantissa");
-        let mut halves_found = of.children.iter().filter(is_half);
-        if let Some(other) = halves_found.find(|is| so.next().is_none_or(|so| !std::ptr::eq(*is, *so))) {
-            let what = "<exponent> and <mantissa> stand once each, in this order";
-            return Err(self.location(other).error(S1, what));
+        let mut halves_found = element.children.iter().filter(is_half);
+        if let Some(misplaced_half) = halves_found.find(|half| {
+            expected_halves.next().is_none_or(|expected_half| !std::ptr::eq(*half, *expected_half))
+        }) {
+            let reason = "<exponent> and <mantissa> stand once each, in this order";
+            return Err(self.location(misplaced_half).error(S1, reason));
         }
         Ok(())
     }

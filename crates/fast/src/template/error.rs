@@ -10,7 +10,7 @@ pub enum TemplateErrorCode {
     S1,
     /// An operator that the type of its field does not have.
     S2,
-    /// An initial value that is none of the field's type.
+    /// An initial value outside the values of the field's type.
     S3,
     /// A constant without a value.
     S4,
@@ -32,20 +32,20 @@ impl fmt::Display for TemplateErrorCode {
 
 /// A template file that cannot be used: which, where and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {code}: {what}")]
+#[error("{file}:{line}: {code}: {reason}")]
 pub struct TemplateError {
     /// The specification's code.
     pub code: TemplateErrorCode,
-    /// The file, as it was named.
+    /// The name of the file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
     /// The problem, and the expected contents.
-    pub what: String,
+    pub reason: String,
 }
 
 impl TemplateError {
-    /// On whose side the cause lies: a file of templates is no data.
+    /// Returns the cause of the error. A template file is not data, so the cause is always outside.
     pub fn cause(&self) -> ErrorCause {
         ErrorCause::Outside
     }

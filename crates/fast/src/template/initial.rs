@@ -5,7 +5,8 @@ use super::{InitialValue, WireType};
 /// Exponents of decimals lie between −63 and this.
 const EXPONENT_MAX: i32 = 63;
 
-/// The value that `text` is for a field of this type; what is wrong with it otherwise. `strict`: the file is of 1.1.
+/// Parses `text` as the initial value of a field of this type. Fails with a description of the mistake. `strict` means
+/// that the file is of version 1.1.
 pub(super) fn initial(text: &str, kind: WireType, strict: bool) -> Result<InitialValue, String> {
     let value = match kind {
         WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64 => int(text, kind),
@@ -19,8 +20,8 @@ pub(super) fn initial(text: &str, kind: WireType, strict: bool) -> Result<Initia
 
 fn int(text: &str, kind: WireType) -> Option<InitialValue> {
     let digits = text.trim();
-    let plain = digits.strip_prefix('-').unwrap_or(digits);
-    if plain.is_empty() || !plain.bytes().all(|b| b.is_ascii_digit()) {
+    let unsigned_digits = digits.strip_prefix('-').unwrap_or(digits);
+    if unsigned_digits.is_empty() || !unsigned_digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     let value: i128 = digits.parse().ok()?;
@@ -28,16 +29,19 @@ fn int(text: &str, kind: WireType) -> Option<InitialValue> {
     (least..=most).contains(&value).then_some(InitialValue::Int(value))
 }
 
-/// Normalised: the mantissa does not end in a nought.
+/// Parses a decimal and normalises it, so that the mantissa does not end in a zero.
 fn decimal(text: &str) -> Option<InitialValue> {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text),
     };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let mut all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
-    if all.is_empty() || !all.iter().all(u8::is_ascii_digit) || digits.ends_with('.') && whole.is_empty() {
+    let (integer_digits, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut all: Vec<u8> = integer_digits.bytes().chain(fraction.bytes()).collect();
+    if all.is_empty()
+        || !all.iter().all(u8::is_ascii_digit)
+        || digits.ends_with('.') && integer_digits.is_empty()
+    {
         return None;
     }
     let mut exponent = -i32::try_from(fraction.len()).ok()?;
@@ -56,8 +60,8 @@ fn decimal(text: &str) -> Option<InitialValue> {
     (-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent).then_some(InitialValue::Decimal { mantissa, exponent })
 }
 
-/// Hexadecimal digits, white space between them as one likes. Files that do not name the language of 1.1 also have plain
-/// text there.
+/// Parses hexadecimal digits with any white space between them. Files that do not name the language of 1.1 may have
+/// plain text instead.
 fn bytes(text: &str, strict: bool) -> Option<InitialValue> {
     let digits: Option<Vec<u8>> = text
         .bytes()

@@ -1,4 +1,4 @@
-//! Types: what an element of a template means.
+//! Types: the type and the meaning of a template's element.
 
 use super::error::{TemplateError, TemplateErrorCode};
 use super::xml::{FileLocation, XmlElement};
@@ -9,87 +9,96 @@ use std::sync::Arc;
 /// Elements of an enumeration, at most.
 const ELEMENTS_MAX: usize = 4096;
 
-/// The type that an element says, and what its numbers mean.
+/// Returns the type of an element and the meaning of its numbers.
 pub(super) fn kind(
-    at: &FileLocation<'_>,
-    of: &XmlElement,
+    location: &FileLocation<'_>,
+    type_element: &XmlElement,
 ) -> Result<(WireType, IntegerMeaning), TemplateError> {
-    let plain = |kind| Ok((kind, IntegerMeaning::Number));
-    match of.name.as_str() {
-        "int32" => plain(WireType::Int32),
-        "uInt32" => plain(WireType::UInt32),
-        "int64" => plain(WireType::Int64),
-        "uInt64" => plain(WireType::UInt64),
-        "decimal" => plain(WireType::Decimal),
-        "byteVector" => plain(WireType::Bytes),
-        "string" => match of.get("charset") {
-            None | Some("ascii") => plain(WireType::Ascii),
-            Some("unicode") => plain(WireType::Unicode),
-            Some(other) => Err(at.error(S1, format!("charset=\"{other}\"; there are ascii and unicode"))),
+    let plain_kind = |kind| Ok((kind, IntegerMeaning::Number));
+    match type_element.name.as_str() {
+        "int32" => plain_kind(WireType::Int32),
+        "uInt32" => plain_kind(WireType::UInt32),
+        "int64" => plain_kind(WireType::Int64),
+        "uInt64" => plain_kind(WireType::UInt64),
+        "decimal" => plain_kind(WireType::Decimal),
+        "byteVector" => plain_kind(WireType::Bytes),
+        "string" => match type_element.get("charset") {
+            None | Some("ascii") => plain_kind(WireType::Ascii),
+            Some("unicode") => plain_kind(WireType::Unicode),
+            Some(charset) => {
+                Err(location.error(S1, format!("charset=\"{charset}\"; there are ascii and unicode")))
+            }
         },
         "boolean" => Ok((WireType::UInt32, IntegerMeaning::Boolean)),
         "enum" => {
-            let elements = elements(at, of)?;
+            let elements = elements(location, type_element)?;
             let numbered = elements.iter().enumerate().map(|(index, element)| {
                 let number = match element.get("value") {
                     Some(text) => text.trim().parse().map_err(|_| {
-                        at.line(element.line)
+                        location
+                            .line(element.line)
                             .error(S1, format!("value=\"{text}\" is no number of an enumeration"))
                     })?,
                     None => index as u64,
                 };
-                Ok((number, name(at, element)?))
+                Ok((number, name(location, element)?))
             });
             Ok((WireType::UInt32, IntegerMeaning::Enum(numbered.collect::<Result<Arc<[_]>, _>>()?)))
         }
         "set" => {
             let names: Result<Arc<[String]>, _> =
-                elements(at, of)?.iter().map(|element| name(at, element)).collect();
+                elements(location, type_element)?.iter().map(|element| name(location, element)).collect();
             let names = names?;
             if names.len() > 64 {
-                return Err(at.error(S1, "a set of more than 64 elements"));
+                return Err(location.error(S1, "a set of more than 64 elements"));
             }
             Ok((WireType::UInt64, IntegerMeaning::Set(names)))
         }
         "timestamp" => {
-            let unit_ns = match of.get("unit").unwrap_or("second") {
+            let unit_ns = match type_element.get("unit").unwrap_or("second") {
                 "day" => 86_400_000_000_000,
                 "second" => 1_000_000_000,
                 "millisecond" => 1_000_000,
                 "microsecond" => 1_000,
                 "nanosecond" => 1,
-                other => {
-                    let what = format!(
-                        "unit=\"{other}\"; there are day, second, millisecond, microsecond, nanosecond"
+                unit => {
+                    let reason = format!(
+                        "unit=\"{unit}\"; there are day, second, millisecond, microsecond, nanosecond"
                     );
-                    return Err(at.error(S1, what));
+                    return Err(location.error(S1, reason));
                 }
             };
             Ok((WireType::UInt64, IntegerMeaning::Timestamp { unit_ns }))
         }
-        other => Err(at.error(S1, format!("<{other}> is nothing that a template has"))),
+        element_name => Err(location.error(S1, format!("<{element_name}> is nothing that a template has"))),
     }
 }
 
-fn elements<'e>(at: &FileLocation<'_>, of: &'e XmlElement) -> Result<Vec<&'e XmlElement>, TemplateError> {
-    let elements: Vec<&XmlElement> = of.children.iter().filter(|child| child.name == "element").collect();
+fn elements<'e>(
+    location: &FileLocation<'_>,
+    type_element: &'e XmlElement,
+) -> Result<Vec<&'e XmlElement>, TemplateError> {
+    let elements: Vec<&XmlElement> =
+        type_element.children.iter().filter(|child| child.name == "element").collect();
     if elements.is_empty() {
-        return Err(at.error(S1, format!("<{}> without elements", of.name)));
+        return Err(location.error(S1, format!("<{}> without elements", type_element.name)));
     }
     if elements.len() > ELEMENTS_MAX {
-        return Err(at.error(S1, format!("<{}> of more than {ELEMENTS_MAX} elements", of.name)));
+        return Err(
+            location.error(S1, format!("<{}> of more than {ELEMENTS_MAX} elements", type_element.name))
+        );
     }
     Ok(elements)
 }
 
-fn name(at: &FileLocation<'_>, element: &XmlElement) -> Result<String, TemplateError> {
+fn name(location: &FileLocation<'_>, element: &XmlElement) -> Result<String, TemplateError> {
     match element.get("name").filter(|name| !name.is_empty()) {
         Some(name) => Ok(name.to_owned()),
-        None => Err(at.line(element.line).error(S1, "<element> without a name")),
+        None => Err(location.line(element.line).error(S1, "<element> without a name")),
     }
 }
 
-/// The type of the elements of a vector.
+/// Returns the type of the elements of a vector.
 pub(super) fn vector(word: &str) -> Option<WireType> {
     match word {
         "int32Vector" => Some(WireType::Int32),
@@ -100,7 +109,7 @@ pub(super) fn vector(word: &str) -> Option<WireType> {
     }
 }
 
-/// An initial value by the name of what it means, as a number; a number stays.
+/// Replaces a name in an initial value by its number. A number stays.
 pub(super) fn of_name(text: &str, meaning: &IntegerMeaning) -> String {
     let number = match meaning {
         IntegerMeaning::Enum(elements) => {

@@ -82,7 +82,7 @@ struct ElementScope {
     ns: String,
     template_ns: String,
     dictionary: DictionaryScope,
-    /// The template in which it is written, by its place in the list.
+    /// The index of the template in which it is written.
     template: usize,
     depth: usize,
 }
@@ -136,24 +136,24 @@ struct TemplateLoadState {
     names: HashSet<QualifiedName>,
 }
 
-/// A field, group or sequence as it was put together: the element that says of what type it is, and those around it, from
-/// the outermost on, of which each says more.
+/// A field, group or sequence with the elements that describe it: the element with its type, and the elements around it
+/// from the outermost on. Each adds a part of the description.
 struct ElementChain<'e> {
-    around: Vec<&'e XmlElement>,
-    of: &'e XmlElement,
+    outer_elements: Vec<&'e XmlElement>,
+    type_element: &'e XmlElement,
 }
 
 impl<'e> ElementChain<'e> {
     fn elements(&self) -> impl Iterator<Item = &'e XmlElement> {
-        self.around.iter().copied().chain([self.of])
+        self.outer_elements.iter().copied().chain([self.type_element])
     }
 
-    /// The attribute as the outermost element that has it says.
+    /// Returns the attribute of the outermost element that has it.
     fn get(&self, name: &str) -> Option<&'e str> {
         self.elements().find_map(|element| element.get(name))
     }
 
-    /// The operator as the outermost element that has one says.
+    /// Returns the operator of the outermost element that has an operator.
     fn operator(&self) -> Option<&'e XmlElement> {
         self.elements().find_map(|element| operators(element).next())
     }
@@ -233,19 +233,19 @@ impl TemplateLoader<'_> {
             .is_some_and(|word| ["yes", "y", "true"].iter().any(|yes| word.eq_ignore_ascii_case(yes)));
         let name = QualifiedName { ns: scope.template_ns.clone(), local };
         if let Some(id) = id
-            && let Some(other) = self.templates.by_id.insert(id, index)
+            && let Some(other_index) = self.templates.by_id.insert(id, index)
         {
-            let other = &self.templates.list[other].name.local;
+            let other_name = &self.templates.list[other_index].name.local;
             return Err(self
                 .location(element)
-                .error(S1, format!("template id {id} is that of {other}, too")));
+                .error(S1, format!("template id {id} is that of {other_name}, too")));
         }
         if !self.counts.names.insert(name.clone()) {
             let (file, line) = (self.file_of(element), element.line);
             let note = format!("{file}:{line}: another template {}; references go to the first", name.local);
             self.templates.notes.push(note);
         }
-        // It has its place before its body is read.
+        // It gets its index before its body is read.
         self.templates.list.push(Template { name, id, reset, type_ref: None, body: Vec::new() });
         self.counts.origins.push((self.file_of(element).to_owned(), element.line));
         let type_ref = self.type_ref(element, &scope)?;
@@ -258,19 +258,19 @@ impl TemplateLoader<'_> {
     /// Checks a defined type, so that a mistake in it is reported whether or not it is used.
     fn define(&mut self, element: &XmlElement, scope: &ElementScope) -> Result<(), TemplateError> {
         self.name(element)?;
-        let Some(of) = element.children.first() else {
+        let Some(type_element) = element.children.first() else {
             return Err(self.location(element).error(S1, "<define> without a type in it"));
         };
         let mut scope = scope.inside(element);
         // Defined outside of any template.
         scope.template = usize::MAX;
-        let parts = ElementChain { around: Vec::new(), of };
+        let parts = ElementChain { outer_elements: Vec::new(), type_element };
         self.strict(false, |loader| loader.part(parts, &scope)).map(drop)
     }
 
-    fn strict<T>(&mut self, strict: bool, then: impl FnOnce(&mut Self) -> T) -> T {
+    fn strict<T>(&mut self, strict: bool, action: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.strict, strict);
-        let result = then(self);
+        let result = action(self);
         self.strict = before;
         result
     }
@@ -303,10 +303,10 @@ impl TemplateLoader<'_> {
                 "typeRef" if body.is_empty() && !typed && !length => typed = true,
                 "length" if body.is_empty() && !length && element.name == "sequence" => length = true,
                 word @ ("typeRef" | "length") => {
-                    let what = format!(
+                    let reason = format!(
                         "<{word}> does not belong here: it stands once, before the fields, a type first"
                     );
-                    return Err(self.location(child).error(S1, what));
+                    return Err(self.location(child).error(S1, reason));
                 }
                 word if OPERATORS.iter().any(|(operator, _)| *operator == word) => {
                     return Err(self
@@ -314,7 +314,9 @@ impl TemplateLoader<'_> {
                         .error(S1, format!("<{word}> does not belong here: it belongs in a field")));
                 }
                 "templateRef" => body.push(self.reference(child, scope)?),
-                _ => body.push(self.part(ElementChain { around: Vec::new(), of: child }, scope)?),
+                _ => body.push(
+                    self.part(ElementChain { outer_elements: Vec::new(), type_element: child }, scope)?,
+                ),
             }
         }
         Ok(body)
@@ -328,8 +330,8 @@ impl TemplateLoader<'_> {
             return Err(self.location(element).error(S1, format!("more than {PARTS_MAX} parts")));
         }
         if self.counts.text > TEXT_MAX {
-            let what = format!("more than {TEXT_MAX} bytes of names and initial values");
-            return Err(self.location(element).error(S1, what));
+            let reason = format!("more than {TEXT_MAX} bytes of names and initial values");
+            return Err(self.location(element).error(S1, reason));
         }
         Ok(())
     }
@@ -351,48 +353,51 @@ impl TemplateLoader<'_> {
         Ok(Instruction::Static(QualifiedName { ns, local: local.to_owned() }, None))
     }
 
-    /// A field, group or sequence.
+    /// Loads a field, a group or a sequence.
     fn part(
         &mut self,
         mut parts: ElementChain<'_>,
         scope: &ElementScope,
     ) -> Result<Instruction, TemplateError> {
-        if scope.depth + parts.around.len() > NESTED_MAX {
-            let what =
+        if scope.depth + parts.outer_elements.len() > NESTED_MAX {
+            let reason =
                 format!("more than {NESTED_MAX} parts in each other, or a type that is made of itself");
-            return Err(self.location(parts.of).error(S1, what));
+            return Err(self.location(parts.type_element).error(S1, reason));
         }
-        let of = parts.of;
-        match of.name.as_str() {
+        let type_element = parts.type_element;
+        match type_element.name.as_str() {
             "field" => {
                 let is_type = |child: &&XmlElement| !OPERATORS.iter().any(|(word, _)| *word == child.name);
-                let Some(inner) = of.children.iter().find(is_type) else {
-                    return Err(self.location(of).error(S1, "<field> without a type in it"));
+                let Some(inner) = type_element.children.iter().find(is_type) else {
+                    return Err(self.location(type_element).error(S1, "<field> without a type in it"));
                 };
-                parts.around.push(of);
-                self.part(ElementChain { of: inner, ..parts }, scope)
+                parts.outer_elements.push(type_element);
+                self.part(ElementChain { type_element: inner, ..parts }, scope)
             }
             "type" => {
-                let name = self.name(of)?;
+                let name = self.name(type_element)?;
                 let Some(define) = self.defines.get(name.as_str()).copied() else {
-                    return Err(self.location(of).error(S1, format!("no type is defined as {name}")));
+                    return Err(self
+                        .location(type_element)
+                        .error(S1, format!("no type is defined as {name}")));
                 };
                 let Some(inner) = define.children.first() else {
                     return Err(self.location(define).error(S1, "<define> without a type in it"));
                 };
-                // The type's name is not the field's. Its encoding does not apply where the field gives its own.
-                if parts.around.is_empty() {
-                    return Err(self.location(of).error(S1, "<type> belongs in a <field>"));
+                // The type's name is not the field's. Its encoding does not apply if the field has its own.
+                if parts.outer_elements.is_empty() {
+                    return Err(self.location(type_element).error(S1, "<type> belongs in a <field>"));
                 }
-                parts.around.push(of);
-                let parts = ElementChain { of: inner, ..parts };
+                parts.outer_elements.push(type_element);
+                let parts = ElementChain { type_element: inner, ..parts };
                 self.strict(false, |loader| loader.part(parts, scope))
             }
             "group" => {
                 let head = self.head(&parts, scope)?;
-                self.count(of, head.name.bytes())?;
-                let scope = scope.inside(of);
-                let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
+                self.count(type_element, head.name.bytes())?;
+                let scope = scope.inside(type_element);
+                let (type_ref, body) =
+                    (self.type_ref(type_element, &scope)?, self.body(type_element, &scope)?);
                 Ok(Instruction::Group(TemplateGroup {
                     name: head.name,
                     optional: head.optional,
@@ -402,20 +407,21 @@ impl TemplateLoader<'_> {
             }
             "sequence" => {
                 let head = self.head(&parts, scope)?;
-                let scope = scope.inside(of);
-                let length = self.length(of, head.optional, &scope)?;
-                self.count(of, head.name.bytes() + length.bytes())?;
-                let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
+                let scope = scope.inside(type_element);
+                let length = self.length(type_element, head.optional, &scope)?;
+                self.count(type_element, head.name.bytes() + length.bytes())?;
+                let (type_ref, body) =
+                    (self.type_ref(type_element, &scope)?, self.body(type_element, &scope)?);
                 Ok(sequence(head, type_ref, length, body))
             }
             word => match kinds::vector(word) {
                 Some(kind) => {
                     let head = self.head(&parts, scope)?;
-                    let length = self.length(of, head.optional, scope)?;
-                    self.count(of, head.name.bytes() + length.bytes())?;
+                    let length = self.length(type_element, head.optional, scope)?;
+                    self.count(type_element, head.name.bytes() + length.bytes())?;
                     let kind = FieldEncoding::Plain(
                         kind,
-                        none(key(scope, &QualifiedName::default(), DictionaryKeyPart::Whole)),
+                        no_operator(key(scope, &QualifiedName::default(), DictionaryKeyPart::Whole)),
                     );
                     let element = TemplateField {
                         name: QualifiedName::default(),
@@ -428,7 +434,7 @@ impl TemplateLoader<'_> {
                 }
                 None => {
                     let field = self.field(&parts, scope)?;
-                    self.count(of, field.bytes())?;
+                    self.count(type_element, field.bytes())?;
                     Ok(Instruction::Field(Arc::new(field)))
                 }
             },
@@ -437,18 +443,21 @@ impl TemplateLoader<'_> {
 
     fn head(&self, parts: &ElementChain<'_>, scope: &ElementScope) -> Result<FieldHeader, TemplateError> {
         // The name of a type is its own, where <type> is not the outermost.
-        let named = parts.elements().filter(|element| element.name != "type" && element.name != "define");
-        let mut named = named.filter_map(|element| element.get("name"));
-        let local = named.next().unwrap_or_default();
+        let named_elements =
+            parts.elements().filter(|element| element.name != "type" && element.name != "define");
+        let mut names = named_elements.filter_map(|element| element.get("name"));
+        let local = names.next().unwrap_or_default();
         if local.is_empty() && self.strict {
-            return Err(self.location(parts.of).error(S1, format!("<{}> without a name", parts.of.name)));
+            return Err(self
+                .location(parts.type_element)
+                .error(S1, format!("<{}> without a name", parts.type_element.name)));
         }
         let optional = match parts.get("presence") {
             None | Some("mandatory") => false,
             Some("optional") => true,
-            Some(other) => {
-                let what = format!("presence=\"{other}\"; there are mandatory and optional");
-                return Err(self.location(parts.of).error(S1, what));
+            Some(presence) => {
+                let reason = format!("presence=\"{presence}\"; there are mandatory and optional");
+                return Err(self.location(parts.type_element).error(S1, reason));
             }
         };
         let ns = parts.get("ns").unwrap_or(&scope.ns).to_owned();
@@ -461,19 +470,19 @@ impl TemplateLoader<'_> {
         parts: &ElementChain<'_>,
         scope: &ElementScope,
     ) -> Result<TemplateField, TemplateError> {
-        let (kind, meaning) = self.meaning(parts.of)?;
+        let (kind, meaning) = self.meaning(parts.type_element)?;
         let head = self.head(parts, scope)?;
         let FieldHeader { name, id, optional } = head;
         for element in parts.elements() {
             self.one_operator(element)?;
-            self.only_known(element, kind)?;
+            self.check_children(element, kind)?;
         }
-        let halves = ["exponent", "mantissa"].map(|half| parts.of.child(half));
-        self.in_order(parts.of, &halves)?;
+        let halves = ["exponent", "mantissa"].map(|half| parts.type_element.child(half));
+        self.check_half_order(parts.type_element, &halves)?;
         let kind = if kind == WireType::Decimal && halves.iter().any(Option::is_some) {
-            if let Some(whole) = parts.operator() {
-                let what = "an operator for the decimal beside one for its parts";
-                return Err(self.location(whole).error(S1, what));
+            if let Some(decimal_operator) = parts.operator() {
+                let reason = "an operator for the decimal beside one for its parts";
+                return Err(self.location(decimal_operator).error(S1, reason));
             }
             let half = |element: Option<&XmlElement>, part, kind, optional| match element {
                 Some(element) => {
@@ -481,39 +490,42 @@ impl TemplateLoader<'_> {
                     let declared = DeclaredType { kind, meaning: &IntegerMeaning::Number };
                     self.operation(operator, declared, optional, key(scope, &name, part), scope)
                 }
-                None => Ok(none(key(scope, &name, part))),
+                None => Ok(no_operator(key(scope, &name, part))),
             };
             let exponent = half(halves[0], DictionaryKeyPart::Exponent, WireType::Int32, optional)?;
-            // Where there is an exponent, there is a mantissa.
+            // If there is an exponent, there is a mantissa.
             let mantissa = half(halves[1], DictionaryKeyPart::Mantissa, WireType::Int64, false)?;
             FieldEncoding::Split(exponent, mantissa)
         } else {
-            let place = key(scope, &name, DictionaryKeyPart::Whole);
+            let dictionary_key = key(scope, &name, DictionaryKeyPart::Whole);
             let declared = DeclaredType { kind, meaning: &meaning };
-            FieldEncoding::Plain(kind, self.operation(parts.operator(), declared, optional, place, scope)?)
+            FieldEncoding::Plain(
+                kind,
+                self.operation(parts.operator(), declared, optional, dictionary_key, scope)?,
+            )
         };
         Ok(TemplateField { name, id, optional, kind, meaning })
     }
 
-    fn meaning(&mut self, of: &XmlElement) -> Result<(WireType, IntegerMeaning), TemplateError> {
-        let place = std::ptr::from_ref(of);
-        if let Some(known) = self.counts.meanings.get(&place) {
-            return Ok(known.clone());
+    fn meaning(&mut self, type_element: &XmlElement) -> Result<(WireType, IntegerMeaning), TemplateError> {
+        let address = std::ptr::from_ref(type_element);
+        if let Some(cached_meaning) = self.counts.meanings.get(&address) {
+            return Ok(cached_meaning.clone());
         }
-        let found = kinds::kind(&self.location(of), of)?;
-        if let IntegerMeaning::Enum(_) | IntegerMeaning::Set(_) = &found.1 {
-            self.counts.meanings.insert(place, found.clone());
+        let kind_and_meaning = kinds::kind(&self.location(type_element), type_element)?;
+        if let IntegerMeaning::Enum(_) | IntegerMeaning::Set(_) = &kind_and_meaning.1 {
+            self.counts.meanings.insert(address, kind_and_meaning.clone());
         }
-        Ok(found)
+        Ok(kind_and_meaning)
     }
 
     fn length(
         &mut self,
-        of: &XmlElement,
+        sequence_element: &XmlElement,
         optional: bool,
         scope: &ElementScope,
     ) -> Result<Arc<TemplateField>, TemplateError> {
-        let element = of.child("length");
+        let element = sequence_element.child("length");
         let local = element.and_then(|e| e.get("name")).unwrap_or_default().to_owned();
         let ns = element.and_then(|e| e.get("ns")).unwrap_or(&scope.ns).to_owned();
         let name = QualifiedName { ns, local };
@@ -523,14 +535,14 @@ impl TemplateLoader<'_> {
         } else {
             DictionaryKeyPart::Whole
         };
-        let place = key(scope, &name, part);
+        let dictionary_key = key(scope, &name, part);
         if let Some(element) = element.filter(|e| e.get("presence").is_some()) {
-            let what = "a length is present if its sequence is: `presence` belongs in <sequence>";
-            return Err(self.location(element).error(S1, what));
+            let reason = "a length is present if its sequence is: `presence` belongs in <sequence>";
+            return Err(self.location(element).error(S1, reason));
         }
         let operator = element.map(|e| self.only_operator(e)).transpose()?.flatten();
         let declared = DeclaredType { kind: WireType::UInt32, meaning: &IntegerMeaning::Number };
-        let operation = self.operation(operator, declared, optional, place, scope)?;
+        let operation = self.operation(operator, declared, optional, dictionary_key, scope)?;
         let id = element.and_then(|e| e.get("id")).map(str::to_owned);
         let kind = FieldEncoding::Plain(WireType::UInt32, operation);
         Ok(Arc::new(TemplateField { name, id, optional, kind, meaning: IntegerMeaning::Number }))
@@ -541,59 +553,62 @@ impl TemplateLoader<'_> {
         element: Option<&XmlElement>,
         declared: DeclaredType<'_>,
         optional: bool,
-        mut place: DictionaryKey,
+        mut dictionary_key: DictionaryKey,
         scope: &ElementScope,
     ) -> Result<FieldOperator, TemplateError> {
-        let Some(element) = element else { return Ok(none(place)) };
+        let Some(element) = element else { return Ok(no_operator(dictionary_key)) };
         let DeclaredType { kind, meaning } = declared;
-        let at = self.location(element);
+        let location = self.location(element);
         let word = &element.name;
         if let Some(inner) = element.children.first() {
-            let what = format!("<{}> does not belong in <{word}>", inner.name);
-            return Err(self.location(inner).error(S1, what));
+            let reason = format!("<{}> does not belong in <{word}>", inner.name);
+            return Err(self.location(inner).error(S1, reason));
         }
-        let operator = OPERATORS.iter().find(|(known, _)| known == word).map_or(Operator::None, |(_, o)| *o);
+        let operator = OPERATORS
+            .iter()
+            .find(|(operator_word, _)| operator_word == word)
+            .map_or(Operator::None, |(_, o)| *o);
         let fits = match operator {
             Operator::Increment => kind.bounds().is_some(),
             Operator::Tail => kind.is_text(),
             _ => true,
         };
         if !fits {
-            return Err(at.error(S2, format!("no operator {word} for the type {}", kind.word())));
+            return Err(location.error(S2, format!("no operator {word} for the type {}", kind.word())));
         }
         let value = match element.get("value") {
             None => None,
             Some(text) if text.len() > PLAIN_MAX && !kind.is_text() => {
-                return Err(at.error(S3, format!("a value of more than {PLAIN_MAX} bytes")));
+                return Err(location.error(S3, format!("a value of more than {PLAIN_MAX} bytes")));
             }
             Some(text) => Some(
                 initial(&kinds::of_name(text, meaning), kind, self.strict)
-                    .map_err(|what| at.error(S3, what))?,
+                    .map_err(|reason| location.error(S3, reason))?,
             ),
         };
         if let (Operator::Constant | Operator::Default, Some(_)) = (operator, element.get("key")) {
-            return Err(at.error(S1, format!("<{word}> has no previous value, and no key of one")));
+            return Err(location.error(S1, format!("<{word}> has no previous value, and no key of one")));
         }
         match (operator, &value) {
-            (Operator::Constant, None) => return Err(at.error(S4, "a constant without a value")),
+            (Operator::Constant, None) => return Err(location.error(S4, "a constant without a value")),
             (Operator::Default, None) if !optional => {
-                return Err(at.error(S5, "a default without a value on a mandatory field"));
+                return Err(location.error(S5, "a default without a value on a mandatory field"));
             }
             _ => {}
         }
         if let Some(word) = element.get("dictionary") {
-            place.dictionary = scope.dictionary_named(word);
+            dictionary_key.dictionary = scope.dictionary_named(word);
         }
         if let Some(local) = element.get("key") {
-            let ns = element.get("ns").unwrap_or(&place.name.ns).to_owned();
-            (place.name, place.part) =
+            let ns = element.get("ns").unwrap_or(&dictionary_key.name.ns).to_owned();
+            (dictionary_key.name, dictionary_key.part) =
                 (QualifiedName { ns, local: local.to_owned() }, DictionaryKeyPart::Whole);
         }
-        Ok(FieldOperator { operator, initial: value, key: place })
+        Ok(FieldOperator { operator, initial: value, key: dictionary_key })
     }
 }
 
-/// The type that a template gives a field: its encoding, and what its numbers mean.
+/// The type of a field in a template: its encoding, and the meaning of its numbers.
 #[derive(Clone, Copy)]
 struct DeclaredType<'t> {
     kind: WireType,
@@ -625,6 +640,6 @@ fn key(scope: &ElementScope, name: &QualifiedName, part: DictionaryKeyPart) -> D
     DictionaryKey { dictionary: scope.dictionary.clone(), name: name.clone(), part }
 }
 
-fn none(key: DictionaryKey) -> FieldOperator {
+fn no_operator(key: DictionaryKey) -> FieldOperator {
     FieldOperator { operator: Operator::None, initial: None, key }
 }

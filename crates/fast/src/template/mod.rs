@@ -1,4 +1,4 @@
-//! Template files: what a venue's messages are made of, loaded at run time.
+//! Template files describe the messages of a venue. They are loaded at run time.
 //!
 //! ```text
 //! <templates xmlns="…/td/1.1">                                        Templates
@@ -11,10 +11,10 @@
 //!   </template>
 //! ```
 //!
-//! The language is that of FAST 1.1 (2006), with what is in use of 1.2: `define`, `field` and `type`, `enum`, `set`,
+//! The language is FAST 1.1 (2006), with the parts of 1.2 that are in use: `define`, `field` and `type`, `enum`, `set`,
 //! `timestamp`, `boolean`, vectors of integers. Root elements are `templates` or a single `template`. Elements and
-//! attributes of other namespaces are extensions and passed over. A name of a template that no file has is no error of
-//! the file: it is [`super::MessageFaultCode::D8`] where a message comes to it.
+//! attributes of other namespaces are extensions and are skipped. A reference to an unknown template is not an error of
+//! the file: a message that uses it has the fault [`super::MessageFaultCode::D8`].
 
 mod contents;
 mod error;
@@ -42,7 +42,7 @@ pub struct QualifiedName {
 }
 
 impl QualifiedName {
-    /// Bytes that it has.
+    /// Counts the bytes of the name.
     fn bytes(&self) -> usize {
         self.ns.len() + self.local.len()
     }
@@ -65,7 +65,7 @@ pub struct Template {
     pub id: Option<u32>,
     /// Dictionaries are emptied where it begins (session control protocol).
     pub reset: bool,
-    /// The application type of what it has.
+    /// The application type of the contents.
     pub type_ref: Option<QualifiedName>,
     /// Its contents, in order.
     pub body: Vec<Instruction>,
@@ -80,7 +80,7 @@ pub enum Instruction {
     Group(TemplateGroup),
     /// Parts that are there any number of times.
     Sequence(TemplateSequence),
-    /// The parts of another template; its place in the list, none where no file has it.
+    /// The parts of another template, with its index in the list. The index is `None` if no file has the template.
     Static(QualifiedName, Option<usize>),
     /// The parts of the template that the message names here.
     Dynamic,
@@ -102,7 +102,7 @@ pub struct TemplateField {
 }
 
 impl TemplateField {
-    /// Bytes of names and initial values.
+    /// Counts the bytes of names and initial values.
     fn bytes(&self) -> usize {
         let operations = match &self.kind {
             FieldEncoding::Plain(_, operation) => operation.bytes(),
@@ -140,7 +140,7 @@ pub enum WireType {
 }
 
 impl WireType {
-    /// The bounds of an integer type.
+    /// Returns the bounds of an integer type, or `None` for any other type.
     #[must_use]
     pub const fn bounds(self) -> Option<(i128, i128)> {
         match self {
@@ -152,8 +152,8 @@ impl WireType {
         }
     }
 
-    /// The integer of this type after this one, both in two's complement: after the largest comes the smallest
-    /// (6.3.6).
+    /// Returns the integer of this type after the given integer, both in two's complement. The smallest comes after the
+    /// largest (6.3.6).
     #[must_use]
     pub(crate) const fn increment(self, bits: u64) -> u64 {
         match self {
@@ -163,13 +163,13 @@ impl WireType {
         }
     }
 
-    /// Whether its values are strings or byte vectors.
+    /// Returns whether the type is a string or a byte vector.
     #[must_use]
     pub const fn is_text(self) -> bool {
         matches!(self, WireType::Ascii | WireType::Unicode | WireType::Bytes)
     }
 
-    /// The word of the template language.
+    /// Returns the word of the template language.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -216,7 +216,7 @@ pub struct FieldOperator {
 }
 
 impl FieldOperator {
-    /// Whether it has a bit in the presence map.
+    /// Returns whether the field has a bit in the presence map.
     #[must_use]
     pub const fn has_bit(&self, optional: bool) -> bool {
         match self.operator {
@@ -270,8 +270,8 @@ pub struct DictionaryKey {
     pub dictionary: DictionaryScope,
     /// The name in it.
     pub name: QualifiedName,
-    /// The part of the field: parts of a decimal have entries of their own, also under the decimal's name, and a
-    /// length without a name has one that nothing else has.
+    /// The part of the field. The parts of a decimal have their own entries, even under the decimal's name. A length
+    /// without a name has an entry that it shares with nothing else.
     pub part: DictionaryKeyPart,
 }
 
@@ -293,7 +293,7 @@ pub enum DictionaryKeyPart {
 pub enum DictionaryScope {
     /// The dictionary that all share.
     Global,
-    /// The dictionary of the template in which the operator is written, by its place in the list.
+    /// The dictionary of the template in which the operator is written, given by its index in the list.
     Template(usize),
     /// The dictionary of the application type.
     Type,
@@ -308,7 +308,7 @@ pub struct TemplateGroup {
     pub name: QualifiedName,
     /// It may be absent.
     pub optional: bool,
-    /// The application type of what it has.
+    /// The application type of the contents.
     pub type_ref: Option<QualifiedName>,
     /// The parts inside it, in order.
     pub body: Vec<Instruction>,
@@ -321,7 +321,7 @@ pub struct TemplateSequence {
     pub name: QualifiedName,
     /// It may be absent.
     pub optional: bool,
-    /// The application type of what it has.
+    /// The application type of the contents.
     pub type_ref: Option<QualifiedName>,
     /// How many there are.
     pub length: Arc<TemplateField>,
@@ -333,12 +333,12 @@ impl Templates {
     /// Reads files: each its name, for errors, and its content. References go from any file to any other.
     ///
     /// # Errors
-    /// The first static error, with file and line.
+    /// Fails at the first static error, with file and line.
     pub fn load(files: &[TemplateFile<'_>]) -> Result<Self, TemplateError> {
         load::load(files)
     }
 
-    /// The id of the only template of this name, with one given to it where it has none.
+    /// Returns the id of the only template of this name. A template without an id gets one.
     pub(super) fn with_id_of(mut templates: Arc<Self>, name: &str) -> Option<(Arc<Self>, u32)> {
         let mut named = templates.list.iter().enumerate().filter(|(_, t)| t.name.local == name);
         let (Some((index, template)), None) = (named.next(), named.next()) else { return None };
@@ -352,19 +352,19 @@ impl Templates {
         Some((templates, id))
     }
 
-    /// All templates, in the order of the files.
+    /// Returns all templates, in the order of the files.
     #[must_use]
     pub fn list(&self) -> &[Template] {
         &self.list
     }
 
-    /// The template that messages name by `id`.
+    /// Looks up the template with this id.
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<&Template> {
-        self.by_id.get(&id).map(|at| &self.list[*at])
+        self.by_id.get(&id).map(|index| &self.list[*index])
     }
 
-    /// The parts of the files that were passed over, each with file and line.
+    /// Returns notes on the skipped parts of the files, each with file and line.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -6,7 +6,7 @@ use super::xml::FileLocation;
 use super::{Instruction, QualifiedName, Templates};
 use std::collections::HashMap;
 
-/// Parts in each other, with those of all templates referred to, at most.
+/// The greatest depth of nested parts, with the parts of all referenced templates.
 const DEPTH_MAX: usize = 64;
 
 /// Parts of all templates, each with all that it refers to, at most: they are written out in place of references.
@@ -14,12 +14,12 @@ const ALL_PARTS_MAX: usize = 1 << 20;
 
 /// Finds what static references refer to. None may come back to where it began, nor lead to more than can be held.
 pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(), TemplateError> {
-    let mut places = HashMap::new();
+    let mut template_indexes = HashMap::new();
     for (index, template) in templates.list.iter().enumerate() {
-        places.entry(template.name.clone()).or_insert(index);
+        template_indexes.entry(template.name.clone()).or_insert(index);
     }
     for template in &mut templates.list {
-        refer(&mut template.body, &places);
+        refer(&mut template.body, &template_indexes);
     }
     let mut sizes = vec![SizeState::Unknown; templates.list.len()];
     let (mut parts, mut text) = (0, 0);
@@ -27,22 +27,24 @@ pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) ->
         let size = size_of(templates, index, 0, &mut sizes, origins)?;
         (parts, text) = (parts + size.parts, text + size.text);
         if parts > ALL_PARTS_MAX || text > TEXT_MAX {
-            let what = format!(
+            let reason = format!(
                 "templates with all that they refer to have {parts} parts up to here, and {text} bytes of names and initial \
                  values; {ALL_PARTS_MAX} and {TEXT_MAX} at most"
             );
-            return Err(at(origins, index).error(TemplateErrorCode::S1, what));
+            return Err(location_of(origins, index).error(TemplateErrorCode::S1, reason));
         }
     }
     Ok(())
 }
 
-fn refer(body: &mut [Instruction], places: &HashMap<QualifiedName, usize>) {
+fn refer(body: &mut [Instruction], template_indexes: &HashMap<QualifiedName, usize>) {
     for instruction in body {
         match instruction {
-            Instruction::Static(name, place) => *place = places.get(name).copied(),
-            Instruction::Group(group) => refer(&mut group.body, places),
-            Instruction::Sequence(sequence) => refer(&mut sequence.body, places),
+            Instruction::Static(name, template_index) => {
+                *template_index = template_indexes.get(name).copied()
+            }
+            Instruction::Group(group) => refer(&mut group.body, template_indexes),
+            Instruction::Sequence(sequence) => refer(&mut sequence.body, template_indexes),
             Instruction::Field(_) | Instruction::Dynamic => {}
         }
     }
@@ -65,7 +67,7 @@ enum SizeState {
     Known(TemplateSize),
 }
 
-/// The size of a template that was reached through this many others.
+/// Computes the size of a template that is reached through `through` other templates.
 fn size_of(
     templates: &Templates,
     index: usize,
@@ -74,9 +76,9 @@ fn size_of(
     origins: &[(String, usize)],
 ) -> Result<TemplateSize, TemplateError> {
     let template = &templates.list[index];
-    let error = |what: String| {
-        let what = format!("template {} {what}", template.name.local);
-        Err(at(origins, index).error(TemplateErrorCode::S1, what))
+    let error = |problem: String| {
+        let reason = format!("template {} {problem}", template.name.local);
+        Err(location_of(origins, index).error(TemplateErrorCode::S1, reason))
     };
     match sizes[index] {
         SizeState::Known(size) => return Ok(size),
@@ -100,8 +102,8 @@ fn size_of(
                 bodies.push((body, level + 1, path + name.local.len() + 1));
             };
             match instruction {
-                Instruction::Static(_, Some(other)) => {
-                    let more = size_of(templates, *other, through + 1, sizes, origins)?;
+                Instruction::Static(_, Some(referenced_index)) => {
+                    let more = size_of(templates, *referenced_index, through + 1, sizes, origins)?;
                     size.parts += more.parts;
                     size.text += more.text + path * more.parts;
                     size.depth = size.depth.max(level + more.depth);
@@ -128,7 +130,7 @@ fn size_of(
     Ok(size)
 }
 
-fn at(origins: &[(String, usize)], index: usize) -> FileLocation<'_> {
+fn location_of(origins: &[(String, usize)], index: usize) -> FileLocation<'_> {
     let (file, line) = &origins[index];
     FileLocation { file, line: *line }
 }

@@ -51,7 +51,7 @@ fn static_errors_have_their_code_and_line() {
     ] {
         let error = load(&in_template(body)).expect_err(body);
         assert_eq!((error.code, error.line), (code, line), "{body}: {error}");
-        assert!(error.what.contains(says), "{error}");
+        assert!(error.reason.contains(says), "{error}");
         assert!(error.to_string().starts_with(&format!("t.xml:{line}: {code:?}: ")), "{error}");
     }
 }
@@ -88,7 +88,7 @@ fn templates_that_grow_are_refused() {
         text.push_str(&format!("<template name=\"T{n}\">{refer}{refer}</template>"));
     }
     let error = load(&format!("{text}</templates>")).unwrap_err();
-    assert!(error.what.contains("parts"), "{error}");
+    assert!(error.reason.contains("parts"), "{error}");
     let mut text =
         String::from("<templates><define name=\"D0\"><group><uInt32 name=\"A\"/></group></define>");
     for n in 1..40 {
@@ -96,13 +96,13 @@ fn templates_that_grow_are_refused() {
         text.push_str(&format!("<define name=\"D{n}\"><group>{}{}</group></define>", field("A"), field("B")));
     }
     let error = load(&format!("{text}</templates>")).unwrap_err();
-    assert!(error.what.contains("parts"), "{error}");
+    assert!(error.reason.contains("parts"), "{error}");
     let mut text = String::from("<templates>");
     for n in 0..100_000 {
         text.push_str(&format!("<template name=\"T{n}\"><templateRef name=\"T{}\"/></template>", n + 1));
     }
     let error = load(&format!("{text}</templates>")).unwrap_err();
-    assert!(error.what.contains("through more than"), "{error}");
+    assert!(error.reason.contains("through more than"), "{error}");
 }
 
 /// Small files that become large ones were not refused where no template alone was too large, or a name or a type was large
@@ -111,7 +111,7 @@ fn templates_that_grow_are_refused() {
 fn files_that_grow_in_all_are_refused() {
     let refused = |text: &str, says: &str| {
         let error = load(text).unwrap_err();
-        assert!(error.code == S1 && error.what.contains(says), "{error}");
+        assert!(error.code == S1 && error.reason.contains(says), "{error}");
     };
     // Each of 64 templates has as many parts as one may have, and all in a few kilobytes.
     let mut doubling = String::from("<template name=\"T0\"><uInt32 name=\"A\"/></template>");

@@ -24,7 +24,7 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct XmlElement {
     pub name: String,
-    /// The file it is in, by its place among those that are loaded.
+    /// The index of its file among the loaded files.
     pub file: usize,
     pub line: usize,
     pub attributes: Vec<(String, String)>,
@@ -32,18 +32,18 @@ pub(super) struct XmlElement {
 }
 
 impl XmlElement {
-    /// The attribute without a prefix.
+    /// Returns the value of the attribute with this name and no prefix.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The attribute with any prefix, or none.
+    /// Returns the value of the first attribute with this local name, with or without a prefix.
     pub fn get_local(&self, name: &str) -> Option<&str> {
         let is = |key: &str| key.rsplit(':').next() == Some(name);
         self.attributes.iter().find(|(key, _)| is(key)).map(|(_, value)| value.as_str())
     }
 
-    /// The first child of this name.
+    /// Finds the first child with this name.
     pub fn child(&self, name: &str) -> Option<&XmlElement> {
         self.children.iter().find(|child| child.name == name)
     }
@@ -56,20 +56,20 @@ pub(super) struct FileLocation<'f> {
 }
 
 impl FileLocation<'_> {
-    /// Another line of the file.
+    /// Makes the position of another line of the same file.
     pub fn line(&self, line: usize) -> Self {
         Self { file: self.file, line }
     }
 
-    pub fn error(&self, code: TemplateErrorCode, what: impl Into<String>) -> TemplateError {
-        TemplateError { code, file: self.file.to_owned(), line: self.line, what: what.into() }
+    pub fn error(&self, code: TemplateErrorCode, reason: impl Into<String>) -> TemplateError {
+        TemplateError { code, file: self.file.to_owned(), line: self.line, reason: reason.into() }
     }
 }
 
 /// Reads the file's root element, and the namespace of its language.
 ///
 /// # Errors
-/// S1 where it is not well-formed, or its elements go deeper than 64.
+/// Fails with S1 if the file is not well-formed, or if its elements are nested deeper than 64.
 pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElement, String), TemplateError> {
     let mut tree = XmlElementReader { index, file, content, counted: 0, line: 1 };
     let mut reader = Reader::from_reader(content);
@@ -124,7 +124,7 @@ pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElem
         let depth = open.len() + 1;
         let (element, prefix) = tree.element(&start, depth, &mut bound)?;
         let uri = tree.uri(&prefix, &bound)?;
-        // The language is that of the root; what is of another namespace is somebody's extension.
+        // The language is the root's namespace. An element of another namespace is an extension.
         let language = language.get_or_insert_with(|| uri.clone());
         let foreign = uri != *language && !uri.starts_with(LANGUAGE);
         open.push((element, foreign));
@@ -137,9 +137,9 @@ pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElem
     Ok((root, language.unwrap_or_default()))
 }
 
-/// Forgets what is bound at this depth; the deepest are last.
+/// Forgets the prefixes that were bound at this depth. The deepest are last.
 fn unbind(bound: &mut Vec<(usize, String, String)>, depth: usize) {
-    while bound.pop_if(|(at, ..)| *at >= depth).is_some() {}
+    while bound.pop_if(|(bound_depth, ..)| *bound_depth >= depth).is_some() {}
 }
 
 fn close(open: &mut Vec<(XmlElement, bool)>, root: &mut Option<XmlElement>) {
@@ -167,11 +167,11 @@ impl XmlElementReader<'_> {
         self.counted = end;
     }
 
-    fn error(&self, what: impl Into<String>) -> TemplateError {
-        FileLocation { file: self.file, line: self.line }.error(TemplateErrorCode::S1, what)
+    fn error(&self, reason: impl Into<String>) -> TemplateError {
+        FileLocation { file: self.file, line: self.line }.error(TemplateErrorCode::S1, reason)
     }
 
-    /// The namespace of a prefix.
+    /// Looks up the namespace of a prefix.
     fn uri(&self, prefix: &str, bound: &[(usize, String, String)]) -> Result<String, TemplateError> {
         match bound.iter().rev().find(|(_, name, _)| name == prefix) {
             Some((.., uri)) => Ok(uri.clone()),
@@ -180,7 +180,7 @@ impl XmlElementReader<'_> {
         }
     }
 
-    /// The element of a tag, and the prefix of its name.
+    /// Makes the element of a tag. Returns it with the prefix of its name.
     fn element(
         &self,
         start: &BytesStart<'_>,
@@ -192,8 +192,8 @@ impl XmlElementReader<'_> {
         for (count, attribute) in start.attributes().enumerate() {
             let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
             if count == ATTRIBUTES_MAX || bound.len() > ATTRIBUTES_MAX {
-                let what = format!("more than {ATTRIBUTES_MAX} attributes in one element, or namespaces");
-                return Err(self.error(what));
+                let reason = format!("more than {ATTRIBUTES_MAX} attributes in one element, or namespaces");
+                return Err(self.error(reason));
             }
             let value = attribute
                 .normalized_value(quick_xml::XmlVersion::Implicit1_0)

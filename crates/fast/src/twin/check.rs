@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 /// whose number `resets` picks. Returns how many were good.
 ///
 /// # Panics
-/// Where the two differ.
+/// Panics if the two differ.
 pub fn compare<'m>(
     templates: &Arc<Templates>,
     messages: impl Iterator<Item = &'m [u8]>,
@@ -27,26 +27,32 @@ pub fn compare<'m>(
     let mut exact = Decoder::new(templates.clone()).with_strict(strict).with_exact();
     let projection = some_of(templates);
     let mut some = Decoder::with_projection(projection.clone()).with_strict(strict);
-    let mut within = Decoder::new(templates.clone()).with_strict(strict);
+    let mut buffer_decoder = Decoder::new(templates.clone()).with_strict(strict);
     for (n, message) in messages.enumerate() {
         if resets(n) {
-            within.reset();
+            buffer_decoder.reset();
             exact.reset();
             slow.reset();
             fast.reset();
             some.reset();
         }
-        // Among others it is read where it lies, and what is after it must not be read as a part of it.
+        // Among other messages, the message is read where it lies, and the bytes after it must not be read as a part of
+        // it.
         let mut buffer = message.to_vec();
-        let behind = message.iter().rev().chain(&[0x00, 0x81]).map(|b| b.rotate_left(n as u32 % 8));
-        buffer.extend(behind.cycle().take(1_500));
-        let within = within.decode_in(&buffer, 0..message.len());
+        let trailing_bytes = message.iter().rev().chain(&[0x00, 0x81]).map(|b| b.rotate_left(n as u32 % 8));
+        buffer.extend(trailing_bytes.cycle().take(1_500));
+        let buffer_result = buffer_decoder.decode_in(&buffer, 0..message.len());
         let exact = exact.decode(message);
         match (slow.decode(message), fast.decode(message)) {
             (Ok(slow), Ok(fast)) => {
-                let within = within.unwrap_or_else(|e| panic!("message {n}, in a buffer: {e}"));
-                assert_eq!((within.template, within.bytes), (fast.template, fast.bytes), "message {n}");
-                assert_eq!(nodes(&within), slow.nodes, "message {n}, in a buffer");
+                let buffer_message =
+                    buffer_result.unwrap_or_else(|e| panic!("message {n}, in a buffer: {e}"));
+                assert_eq!(
+                    (buffer_message.template, buffer_message.bytes),
+                    (fast.template, fast.bytes),
+                    "message {n}"
+                );
+                assert_eq!(nodes(&buffer_message), slow.nodes, "message {n}, in a buffer");
                 let some = some.decode(message).unwrap_or_else(|e| panic!("message {n}, projected: {e}"));
                 for takes in [false, true] {
                     assert_eq!(visited(&some, takes), cells_of(&some), "message {n}, visited");
@@ -57,8 +63,9 @@ pub fn compare<'m>(
                 project(&slow.nodes, &paths.expect("it is there"), &mut path, &mut cells);
                 // Fields that a message in a message names are not among the template's paths.
                 if !dynamic(templates, slow.template) {
-                    let found: String = some.tagged_tokens().map(|cell| format!("{cell:?}\n")).collect();
-                    assert_eq!(cells, found, "message {n}, projected");
+                    let tagged_cells: String =
+                        some.tagged_tokens().map(|cell| format!("{cell:?}\n")).collect();
+                    assert_eq!(cells, tagged_cells, "message {n}, projected");
                 }
                 assert_eq!((slow.template, slow.bytes), (fast.template, fast.bytes), "message {n}");
                 assert_eq!(slow.nodes, nodes(&fast), "message {n}");
@@ -69,7 +76,7 @@ pub fn compare<'m>(
             }
             (Err(slow), Err(fast)) => {
                 assert_eq!(slow, fast, "message {n}");
-                assert_eq!(Some(&slow), within.err().as_ref(), "message {n}, in a buffer");
+                assert_eq!(Some(&slow), buffer_result.err().as_ref(), "message {n}, in a buffer");
                 assert_eq!(Some(&slow), exact.err().as_ref(), "message {n}, by the exact engine alone");
                 assert_eq!(Some(slow), some.decode(message).err(), "message {n}, projected");
             }
@@ -79,12 +86,12 @@ pub fn compare<'m>(
     good
 }
 
-/// All cells of a message, as a visitor gets them.
+/// Returns all cells of a message as a visitor gets them.
 fn cells_of(message: &Message<'_>) -> Vec<String> {
     message.tagged_tokens().map(|cell| format!("{cell:?}")).collect()
 }
 
-/// The cells that a visitor gets. With `takes` it reads by itself what it can, else nothing.
+/// Returns the cells that a visitor gets. If `takes`, the visitor takes all parts that it can, otherwise none.
 fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     #[derive(Default)]
     struct VisitedValueCollector {
@@ -167,7 +174,7 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     collector.cells
 }
 
-/// About half of all paths, each with a tag of its own.
+/// Selects about half of all paths, each with its own tag.
 fn some_of(templates: &Arc<Templates>) -> Projection {
     let mut projection = Projection::new(templates.clone());
     for template in templates.list() {
@@ -199,7 +206,7 @@ fn dynamic(templates: &Templates, template: usize) -> bool {
     any(templates, &templates.list()[template].body)
 }
 
-/// The output of a decoder with [`some_of`] the paths.
+/// Writes the output of a decoder with the paths of [`some_of`].
 fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String) {
     let outer = path.len();
     for node in nodes {
@@ -208,8 +215,8 @@ fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String
             Node::Group(name, _) | Node::Sequence(name, _) => name,
         };
         path.push_str(&name.local);
-        let own = tag(path);
-        if let (Node::Value(field, value), Some(tag)) = (node, own) {
+        let own_tag = tag(path);
+        if let (Node::Value(field, value), Some(tag)) = (node, own_tag) {
             let kind =
                 if let template::FieldEncoding::Plain(kind, _) = &field.kind { Some(*kind) } else { None };
             let value = match value {
@@ -231,8 +238,8 @@ fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String
         }
         path.push('/');
         let inside = || paths.iter().any(|p| p.starts_with(&**path) && tag(p).is_some());
-        if !matches!(node, Node::Value(..)) && (own.is_some() || inside()) {
-            let tag = own.unwrap_or(UNTAGGED);
+        if !matches!(node, Node::Value(..)) && (own_tag.is_some() || inside()) {
+            let tag = own_tag.unwrap_or(UNTAGGED);
             match node {
                 Node::Group(_, nodes) => {
                     let _ = writeln!(out, "{:?}", TaggedToken::Group(tag));
@@ -254,7 +261,7 @@ fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String
     }
 }
 
-/// A message as the slow twin has it.
+/// Converts a message to the nodes of the slow twin.
 pub fn nodes(message: &Message<'_>) -> Vec<Node> {
     enum OpenNode {
         Group(template::QualifiedName, Vec<Node>),
@@ -262,7 +269,7 @@ pub fn nodes(message: &Message<'_>) -> Vec<Node> {
         Element(Vec<Node>),
     }
     let mut open = vec![OpenNode::Element(Vec::new())];
-    fn put(open: &mut [OpenNode], node: Node) {
+    fn push_node(open: &mut [OpenNode], node: Node) {
         match open.last_mut() {
             Some(OpenNode::Group(_, nodes) | OpenNode::Element(nodes)) => nodes.push(node),
             _ => panic!("a value between elements"),
@@ -281,14 +288,16 @@ pub fn nodes(message: &Message<'_>) -> Vec<Node> {
                         template::InitialValue::Bytes(text.to_vec())
                     }
                 };
-                put(&mut open, Node::Value(field.clone(), value));
+                push_node(&mut open, Node::Value(field.clone(), value));
             }
             MessageToken::Group(name) => open.push(OpenNode::Group(name.clone(), Vec::new())),
             MessageToken::Sequence(name, _) => open.push(OpenNode::Sequence(name.clone(), Vec::new())),
             MessageToken::Element => open.push(OpenNode::Element(Vec::new())),
             MessageToken::End => match open.pop() {
-                Some(OpenNode::Group(name, nodes)) => put(&mut open, Node::Group(name, nodes)),
-                Some(OpenNode::Sequence(name, elements)) => put(&mut open, Node::Sequence(name, elements)),
+                Some(OpenNode::Group(name, nodes)) => push_node(&mut open, Node::Group(name, nodes)),
+                Some(OpenNode::Sequence(name, elements)) => {
+                    push_node(&mut open, Node::Sequence(name, elements))
+                }
                 Some(OpenNode::Element(nodes)) => match open.last_mut() {
                     Some(OpenNode::Sequence(_, elements)) => elements.push(nodes),
                     _ => panic!("an element outside of a sequence"),
@@ -303,7 +312,7 @@ pub fn nodes(message: &Message<'_>) -> Vec<Node> {
     }
 }
 
-/// Choices made by bytes; noughts when there are no more.
+/// Choices made by bytes. After the last byte, all choices are 0.
 #[derive(Debug)]
 pub struct FuzzChoices<'c> {
     bytes: &'c [u8],
@@ -326,7 +335,7 @@ impl<'c> FuzzChoices<'c> {
     }
 }
 
-/// A template file by choice: a few templates of anything the language has, most of them right.
+/// Writes a template file from fuzz choices: a few templates with any feature of the language, most of them valid.
 pub fn template_file(choices: &mut FuzzChoices<'_>) -> String {
     let mut xml = String::from("<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n");
     for id in 1..=3 {
@@ -372,7 +381,8 @@ fn body(choices: &mut FuzzChoices<'_>, xml: &mut String, depth: u32, template: u
                 body(choices, xml, depth + 1, template);
                 xml.push_str("</sequence>\n");
             }
-            // To a template before this one, to one that is not there, to whatever the message says.
+            // To a template before this one, to a template that does not exist, or to a template that the message
+            // names.
             _ => match choices.choose(4) {
                 0 | 1 if template > 1 => {
                     let _ = writeln!(xml, "<templateRef name=\"T{}\"/>", template - 1);
@@ -409,9 +419,9 @@ pub(super) const EXPONENTS: [&str; 5] = ["-2", "63", "64", "-64", "300"];
 
 fn field(choices: &mut FuzzChoices<'_>, xml: &mut String, presence: &str) {
     let name = choices.named;
-    let sort = usize::from(choices.choose(9));
-    let (word, initials, text) = match INITIALS.get(sort) {
-        Some((word, initials)) => (*word, initials, matches!(sort, 4..=6)),
+    let type_index = usize::from(choices.choose(9));
+    let (word, initials, text) = match INITIALS.get(type_index) {
+        Some((word, initials)) => (*word, initials, matches!(type_index, 4..=6)),
         None => {
             // Half of them are usual.
             let exponent = EXPONENTS[usize::from(choices.choose(10)).saturating_sub(5)];
@@ -459,7 +469,7 @@ fn operator(choices: &mut FuzzChoices<'_>, initial: &str, text: bool, optional: 
 /// Templates and messages from any bytes, engine against twin both ways. Gives how many messages were good.
 ///
 /// # Panics
-/// Where engine and twin differ, or the file of templates is not accepted.
+/// Panics if the engine and the twin differ, or if the template file is not accepted.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, stream) = bytes.split_at(bytes.len() / 2);
     let mut choices = FuzzChoices::new(choices);
@@ -494,10 +504,10 @@ pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// Any bytes as messages by templates of ours, and in any framing.
+/// Decodes any bytes as messages with known templates, and in every framing.
 ///
 /// # Panics
-/// Where engine and twin differ.
+/// Panics if the engine and the twin differ.
 pub fn any_bytes(bytes: &[u8]) {
     static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
         let content = include_bytes!("../../../../vectors/fast/mfast/example.xml");
@@ -527,10 +537,10 @@ pub fn any_bytes(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a file of templates; those that load are run.
+/// Loads any bytes as a template file and decodes with the templates that load.
 ///
 /// # Panics
-/// Where engine and twin differ.
+/// Panics if the engine and the twin differ.
 pub fn any_templates(bytes: &[u8]) {
     let (file, message) = bytes.split_at(bytes.len() - bytes.len() / 4);
     if let Ok(templates) = Templates::load(&[TemplateFile { name: "any", content: file }]) {

@@ -29,23 +29,24 @@ impl DecoderPair {
         self.fast.reset();
     }
 
-    fn expect(&mut self, bytes: &[u8], template: usize, expected: &[Node], what: &dyn Fn() -> String) {
+    fn expect(&mut self, bytes: &[u8], template: usize, expected: &[Node], describe: &dyn Fn() -> String) {
         let slow =
-            self.slow.decode(bytes).unwrap_or_else(|fault| panic!("{fault}: {bytes:02x?}\n{}", what()));
-        assert_eq!((slow.template, slow.bytes), (template, bytes.len()), "{bytes:02x?}\n{}", what());
-        assert_eq!(slow.nodes, expected, "{bytes:02x?}\n{}", what());
+            self.slow.decode(bytes).unwrap_or_else(|fault| panic!("{fault}: {bytes:02x?}\n{}", describe()));
+        assert_eq!((slow.template, slow.bytes), (template, bytes.len()), "{bytes:02x?}\n{}", describe());
+        assert_eq!(slow.nodes, expected, "{bytes:02x?}\n{}", describe());
         let fast =
-            self.fast.decode(bytes).unwrap_or_else(|fault| panic!("{fault}: {bytes:02x?}\n{}", what()));
-        assert_eq!((fast.template, fast.bytes), (template, bytes.len()), "{bytes:02x?}\n{}", what());
-        assert_eq!(nodes(&fast), expected, "{bytes:02x?}\n{}", what());
+            self.fast.decode(bytes).unwrap_or_else(|fault| panic!("{fault}: {bytes:02x?}\n{}", describe()));
+        assert_eq!((fast.template, fast.bytes), (template, bytes.len()), "{bytes:02x?}\n{}", describe());
+        assert_eq!(nodes(&fast), expected, "{bytes:02x?}\n{}", describe());
     }
 }
 
-/// Messages, those whose number `resets` picks with a reset before them: what is decoded is encoded again, and decoded to
-/// the same by both decoders, which are strict. Gives how many were good, their bytes, and those of the encoder.
+/// Decodes messages, encodes them again, and decodes the result with both decoders, which are strict. A reset precedes
+/// each message whose number `resets` picks. Returns the number of good messages, their bytes, and the bytes of the
+/// encoder.
 ///
 /// # Panics
-/// Where it is not the same, or the encoder refuses what came from a message.
+/// Panics if the decoded messages differ, or if the encoder refuses a decoded message.
 pub fn check_reencoding<'m>(
     templates: &Arc<Templates>,
     messages: impl Iterator<Item = &'m [u8]>,
@@ -61,32 +62,40 @@ pub fn check_reencoding<'m>(
             encoder.reset();
             readers.reset();
         }
-        let Ok(found) = decoder.decode(message) else { continue };
+        let Ok(decoded_message) = decoder.decode(message) else { continue };
         out.clear();
-        if let Err(fault) = encoder.reencode(&found, &mut out) {
-            panic!("message {n}: {fault}\n{:02x?}\n{:?}", &message[..found.bytes], nodes(&found));
+        if let Err(fault) = encoder.reencode(&decoded_message, &mut out) {
+            panic!(
+                "message {n}: {fault}\n{:02x?}\n{:?}",
+                &message[..decoded_message.bytes],
+                nodes(&decoded_message)
+            );
         }
-        let what = || format!("message {n}: {:02x?}", &message[..found.bytes]);
-        readers.expect(&out, found.template, &nodes(&found), &what);
-        (good, before, after) = (good + 1, before + found.bytes, after + out.len());
-        // Only a text with characters of several bytes, or with noughts, may need more bytes.
-        let plain = |item| match item {
+        let describe = || format!("message {n}: {:02x?}", &message[..decoded_message.bytes]);
+        readers.expect(&out, decoded_message.template, &nodes(&decoded_message), &describe);
+        (good, before, after) = (good + 1, before + decoded_message.bytes, after + out.len());
+        // Only a text with characters of several bytes or with zero characters may need more bytes.
+        let is_nonzero_ascii = |item| match item {
             record::MessageToken::Value(
                 _,
                 record::FieldValue::Text(text) | record::FieldValue::Bytes(text),
             ) => text.is_ascii() && !text.contains(&0),
             _ => true,
         };
-        assert!(out.len() <= found.bytes || !found.items().all(plain), "{}: {out:02x?}", what());
+        assert!(
+            out.len() <= decoded_message.bytes || !decoded_message.items().all(is_nonzero_ascii),
+            "{}: {out:02x?}",
+            describe()
+        );
     }
     (good, before, after)
 }
 
-/// Templates and messages from any bytes: decoders read the generated messages, and those that were decoded and
-/// encoded again. Returns how many were good.
+/// Makes templates and messages from any bytes. Decoders read the generated messages, and the messages that were
+/// decoded and encoded again. Returns the number of good messages.
 ///
 /// # Panics
-/// Where they are not.
+/// Panics if the messages differ.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, rest) = bytes.split_at(bytes.len() / 3);
     let mut choices = FuzzChoices::new(choices);
@@ -132,7 +141,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
             // Contents that a message cannot carry: the previous value of a shared key is of another type or empty, a
             // value is not the constant, a text becomes shorter with a tail, a template is not there.
             Err(fault) => {
-                let known = [
+                let expected_codes = [
                     MessageFaultCode::D1,
                     MessageFaultCode::D3,
                     MessageFaultCode::D4,
@@ -144,7 +153,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
                 let far = code == MessageFaultCode::R1
                     && EXPONENTS[2..].iter().any(|e| xml.contains(&format!("\"{e}\"")));
                 assert!(
-                    known.contains(&code) || far || cut && code == MessageFaultCode::Missing,
+                    expected_codes.contains(&code) || far || cut && code == MessageFaultCode::Missing,
                     "{fault}\n{xml}"
                 );
                 assert_eq!(out, before);
@@ -168,21 +177,21 @@ struct MessageGenerator<'m, 'c> {
 }
 
 impl MessageGenerator<'_, '_> {
-    fn template(&mut self, template: usize, place: Option<DraftFrameRef>) -> Vec<Node> {
+    fn template(&mut self, template: usize, frame_ref: Option<DraftFrameRef>) -> Vec<Node> {
         let parts: Vec<TemplatePartRef> = self.encoder.parts(template).map(|(_, part)| part).collect();
-        self.open.push(place.unwrap_or(self.draft.message_frame()));
+        self.open.push(frame_ref.unwrap_or(self.draft.message_frame()));
         let mut nodes = Vec::new();
         self.body(&self.templates.list()[template].body, &parts, true, &mut nodes);
         self.open.pop();
         nodes
     }
 
-    /// Sets the parts of a body if it is `there`; returns the parts after it.
+    /// Sets the parts of a body if `is_present`. Returns the parts after it.
     fn body<'p>(
         &mut self,
         body: &[Instruction],
         mut parts: &'p [TemplatePartRef],
-        there: bool,
+        is_present: bool,
         out: &mut Vec<Node>,
     ) -> &'p [TemplatePartRef] {
         for instruction in body {
@@ -195,47 +204,47 @@ impl MessageGenerator<'_, '_> {
                 Instruction::Static(_, None) => {}
                 Instruction::Static(_, Some(index)) => {
                     let templates = self.templates;
-                    parts = self.body(&templates.list()[*index].body, parts, there, out);
+                    parts = self.body(&templates.list()[*index].body, parts, is_present, out);
                 }
                 Instruction::Field(field) => {
-                    let TemplatePartRef::Field(place) = next() else { panic!("a field") };
-                    if !there {
+                    let TemplatePartRef::Field(field_ref) = next() else { panic!("a field") };
+                    if !is_present {
                         continue;
                     }
                     if let Some((value, expected)) = self.field(field) {
                         if let Some(value) = value {
-                            self.draft.set(place, given(&value, place.kind()));
+                            self.draft.set(field_ref, field_value(&value, field_ref.kind()));
                         }
                         out.push(Node::Value(field.clone(), expected));
                     }
                 }
                 Instruction::Group(group) => {
-                    let TemplatePartRef::Group(place) = next() else { panic!("a group") };
-                    let there = there && (!group.optional || self.choices.choose(3) > 0);
+                    let TemplatePartRef::Group(group_ref) = next() else { panic!("a group") };
+                    let is_present = is_present && (!group.optional || self.choices.choose(3) > 0);
                     let mut nodes = Vec::new();
-                    if there {
-                        self.draft.group(place);
+                    if is_present {
+                        self.draft.group(group_ref);
                     }
-                    parts = self.body(&group.body, parts, there, &mut nodes);
-                    if there {
+                    parts = self.body(&group.body, parts, is_present, &mut nodes);
+                    if is_present {
                         out.push(Node::Group(group.name.clone(), nodes));
                     }
                 }
                 Instruction::Sequence(sequence) => {
-                    let TemplatePartRef::Sequence(place) = next() else { panic!("a sequence") };
-                    let there = there && (!place.optional() || self.choices.choose(3) > 0);
+                    let TemplatePartRef::Sequence(sequence_ref) = next() else { panic!("a sequence") };
+                    let is_present = is_present && (!sequence_ref.optional() || self.choices.choose(3) > 0);
                     let constant = matches!(&sequence.length.kind, FieldEncoding::Plain(_, o) if o.operator == Operator::Constant);
                     let count = match self.choices.choose(8) {
-                        _ if !there => 0,
+                        _ if !is_present => 0,
                         1.. if constant => 2,
                         n => n & 3,
                     };
                     let mut elements = Vec::new();
-                    if there {
-                        self.draft.sequence(place);
+                    if is_present {
+                        self.draft.sequence(sequence_ref);
                     }
                     for _ in 0..count {
-                        let element = self.draft.element(place);
+                        let element = self.draft.element(sequence_ref);
                         self.open.push(element);
                         let mut nodes = Vec::new();
                         self.body(&sequence.body, parts, true, &mut nodes);
@@ -243,23 +252,23 @@ impl MessageGenerator<'_, '_> {
                         elements.push(nodes);
                     }
                     parts = self.body(&sequence.body, parts, false, &mut Vec::new());
-                    if there {
+                    if is_present {
                         out.push(Node::Sequence(sequence.name.clone(), elements));
                     }
                 }
                 Instruction::Dynamic => {
-                    let TemplatePartRef::Reference(place) = next() else { panic!("a reference") };
-                    if !there || self.dynamic == 3 {
-                        self.cut |= there;
+                    let TemplatePartRef::Reference(dynamic_ref) = next() else { panic!("a reference") };
+                    if !is_present || self.dynamic == 3 {
+                        self.cut |= is_present;
                         continue;
                     }
                     self.dynamic += 1;
                     let template = usize::from(self.choices.choose(3));
-                    let inside = self.draft.set_reference(place, template);
+                    let inside = self.draft.set_reference(dynamic_ref, template);
                     out.extend(self.template(template, Some(inside)));
                     self.dynamic -= 1;
-                    for place in &self.open {
-                        self.draft.reopen(*place);
+                    for frame_ref in &self.open {
+                        self.draft.reopen(*frame_ref);
                     }
                 }
             }
@@ -267,7 +276,8 @@ impl MessageGenerator<'_, '_> {
         parts
     }
 
-    /// The value to set, none where the field has to know it, and the decoded value; none where it is absent.
+    /// Chooses the value of a field. Returns the value to set, or `None` if the field must know it, and the decoded
+    /// value. Returns `None` if the field is absent.
     fn field(&mut self, field: &TemplateField) -> Option<(Option<InitialValue>, InitialValue)> {
         if field.optional && self.choices.choose(3) == 0 {
             return None;
@@ -275,8 +285,8 @@ impl MessageGenerator<'_, '_> {
         match &field.kind {
             FieldEncoding::Plain(kind, operation) => {
                 let value = self.value(*kind, operation);
-                let known = matches!(operation.operator, Operator::Constant | Operator::Default);
-                let needed = field.optional || !known || operation.initial.as_ref() != Some(&value);
+                let is_implied = matches!(operation.operator, Operator::Constant | Operator::Default);
+                let needed = field.optional || !is_implied || operation.initial.as_ref() != Some(&value);
                 Some(((needed || self.choices.choose(2) > 0).then(|| value.clone()), value))
             }
             FieldEncoding::Split(exponent, mantissa) => {
@@ -349,7 +359,7 @@ impl MessageGenerator<'_, '_> {
     }
 }
 
-fn given(value: &InitialValue, kind: WireType) -> record::FieldValue<'_> {
+fn field_value(value: &InitialValue, kind: WireType) -> record::FieldValue<'_> {
     match value {
         InitialValue::Int(value) if kind.bounds().is_some_and(|(least, _)| least < 0) => {
             record::FieldValue::Int(*value as i64)

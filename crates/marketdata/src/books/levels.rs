@@ -19,11 +19,11 @@ impl Books {
             let change = LevelChange { action, side, px, qty: Some(qty), orders, depth: None };
             return self.apply(instrument, &change);
         };
-        let how = PackedLevel { side: level.side, depth, exponent: qty.1 };
+        let packed_level = PackedLevel { side: level.side, depth, exponent: qty.1 };
         match level.action {
-            UpdateAction::Add => self.add(instrument, how, px, qty.0, orders),
-            UpdateAction::Change => self.change(instrument, how, px, qty.0, orders),
-            UpdateAction::Delete => self.delete(instrument, how),
+            UpdateAction::Add => self.add(instrument, packed_level, px, qty.0, orders),
+            UpdateAction::Change => self.change(instrument, packed_level, px, qty.0, orders),
+            UpdateAction::Delete => self.delete(instrument, packed_level),
         }
     }
 
@@ -31,48 +31,66 @@ impl Books {
     // time.
 
     #[inline(never)]
-    fn add(&mut self, instrument: InstrumentId, how: PackedLevel, px: i64, mantissa: i64, orders: u32) {
-        let rung = StoredLevel { px, qty: (mantissa, how.exponent), orders };
-        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes);
-        let done = one.and_then(|one| {
-            let sorted = one.book.add(how.side, how.depth.into(), rung, one.levels_max)?;
-            one.touch(instrument, sorted, &mut self.touched);
+    fn add(
+        &mut self,
+        instrument: InstrumentId,
+        packed_level: PackedLevel,
+        px: i64,
+        mantissa: i64,
+        orders: u32,
+    ) {
+        let rung = StoredLevel { px, qty: (mantissa, packed_level.exponent), orders };
+        let one =
+            self.books.get_mut(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes);
+        let outcome = one.and_then(|one| {
+            let is_sorted =
+                one.book.add(packed_level.side, packed_level.depth.into(), rung, one.levels_max)?;
+            one.touch(instrument, is_sorted, &mut self.touched);
             Some(())
         });
-        match done {
-            Some(()) => self.note_change(instrument, how, UpdateAction::Add, rung),
-            None => self.apply(instrument, &how.change(LevelAction::Add, rung)),
+        match outcome {
+            Some(()) => self.note_change(instrument, packed_level, UpdateAction::Add, rung),
+            None => self.apply(instrument, &packed_level.change(LevelAction::Add, rung)),
         }
     }
 
     #[inline(never)]
-    fn change(&mut self, instrument: InstrumentId, how: PackedLevel, px: i64, mantissa: i64, orders: u32) {
-        let rung = StoredLevel { px, qty: (mantissa, how.exponent), orders };
-        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes);
-        let done = one.and_then(|one| {
-            let sorted = one.book.change(how.side, how.depth.into(), rung)?;
-            one.touch(instrument, sorted, &mut self.touched);
+    fn change(
+        &mut self,
+        instrument: InstrumentId,
+        packed_level: PackedLevel,
+        px: i64,
+        mantissa: i64,
+        orders: u32,
+    ) {
+        let rung = StoredLevel { px, qty: (mantissa, packed_level.exponent), orders };
+        let one =
+            self.books.get_mut(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes);
+        let outcome = one.and_then(|one| {
+            let is_sorted = one.book.change(packed_level.side, packed_level.depth.into(), rung)?;
+            one.touch(instrument, is_sorted, &mut self.touched);
             Some(())
         });
-        match done {
-            Some(()) => self.note_change(instrument, how, UpdateAction::Change, rung),
-            None => self.apply(instrument, &how.change(LevelAction::Change, rung)),
+        match outcome {
+            Some(()) => self.note_change(instrument, packed_level, UpdateAction::Change, rung),
+            None => self.apply(instrument, &packed_level.change(LevelAction::Change, rung)),
         }
     }
 
     #[inline(never)]
-    fn delete(&mut self, instrument: InstrumentId, how: PackedLevel) {
-        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes);
-        let gone = one.and_then(|one| {
-            let rung = one.book.take(how.side, how.depth.into())?;
+    fn delete(&mut self, instrument: InstrumentId, packed_level: PackedLevel) {
+        let one =
+            self.books.get_mut(instrument.index()).filter(|one| one.subscription == SubscriptionMatch::Yes);
+        let removed_level = one.and_then(|one| {
+            let rung = one.book.remove(packed_level.side, packed_level.depth.into())?;
             one.touch(instrument, true, &mut self.touched);
             Some(rung)
         });
-        match gone {
-            Some(rung) => self.note_change(instrument, how, UpdateAction::Delete, rung),
+        match removed_level {
+            Some(rung) => self.note_change(instrument, packed_level, UpdateAction::Delete, rung),
             None => {
                 let rung = StoredLevel { px: i64::MAX, qty: (0, 0), orders: u32::MAX };
-                self.apply(instrument, &how.change(LevelAction::Delete, rung));
+                self.apply(instrument, &packed_level.change(LevelAction::Delete, rung));
             }
         }
     }
@@ -82,32 +100,32 @@ impl Books {
     fn note_change(
         &mut self,
         instrument: InstrumentId,
-        how: PackedLevel,
+        packed_level: PackedLevel,
         action: UpdateAction,
         level: StoredLevel,
     ) {
-        let (number, depth) = (self.changes.len() as u32, how.depth.into());
+        let (number, depth) = (self.changes.len() as u32, packed_level.depth.into());
         self.counters.levels += 1;
-        self.changes.push(ChangedLevel { instrument, number, side: how.side, action, depth, level });
+        self.changes.push(ChangedLevel { instrument, number, side: packed_level.side, action, depth, level });
     }
 
     /// Applies a level of any kind.
     #[inline(never)]
     fn apply(&mut self, instrument: InstrumentId, change: &LevelChange) {
         let Some(one) = self.books.get_mut(instrument.index()) else { return };
-        if one.wanted == SubscriptionMatch::No {
+        if one.subscription == SubscriptionMatch::No {
             one.broken = true;
             self.counters.passed_over += 1;
             return;
         }
         one.stale = false;
-        let done = one.book.apply(change, one.levels_max);
+        let outcome = one.book.apply(change, one.levels_max);
         self.counters.levels += 1;
         if !one.touched {
             one.touched = true;
             self.touched.push(instrument);
         }
-        if done.depth > 0 && one.wanted == SubscriptionMatch::Yes {
+        if outcome.depth > 0 && one.subscription == SubscriptionMatch::Yes {
             self.changes.push(ChangedLevel {
                 instrument,
                 number: self.changes.len() as u32,
@@ -117,11 +135,11 @@ impl Books {
                     LevelAction::Change | LevelAction::Set => UpdateAction::Change,
                     LevelAction::Delete | LevelAction::Clear => UpdateAction::Delete,
                 },
-                depth: done.depth,
-                level: done.level,
+                depth: outcome.depth,
+                level: outcome.level,
             });
         }
-        match done.fault {
+        match outcome.fault {
             None => {}
             // By depth, the levels of a message may pass each other; what counts is how it leaves them.
             Some(BookFault::UnsortedLevel) => one.unsorted = true,

@@ -33,7 +33,7 @@ mod missing_packets;
 pub(super) struct HeldPacket {
     pub line: u8,
     pub ts_recv: i64,
-    pub place: u64,
+    pub position: u64,
     pub bytes: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ struct SentSequence {
     sent: Option<i64>,
 }
 
-/// A packet's number, and what is to be done with the packet.
+/// A packet's number, and the verdict about the packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SequenceVerdict {
     pub sequence: u64,
@@ -72,17 +72,18 @@ pub(super) struct SequenceVerdict {
 /// The verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrivalVerdict {
-    /// Its turn: use it, and say whether it was good.
+    /// It is the packet's turn: use it, and report whether it was good.
     Now,
     /// Keep it in the window, unless it is bad.
     Wait,
-    /// It was used already, or waits already.
+    /// The packet was used already, or waits already.
     Duplicate,
-    /// It was given up, or is of numbers that are over.
+    /// The packet was given up, or belongs to an earlier numbering.
     Late,
-    /// Set it aside, see [`ArbitratedStream::aside`].
+    /// Set it aside, see [`ArbitratedStream::aside_packets`].
     Aside,
-    /// Numbers begin again with it, or with the one that its line has aside: see [`ArbitratedStream::classify`].
+    /// Numbers restart with the packet, or with the packet that its line has set aside: see
+    /// [`ArbitratedStream::classify`].
     Restart,
 }
 
@@ -90,17 +91,18 @@ pub(super) enum ArrivalVerdict {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineTracker {
     pub heard: bool,
-    /// Its greatest number, and which of the 64 up to it have come: the lowest bit is the greatest.
+    /// The line's greatest number, and a bit for each of the 64 numbers up to it that have arrived; the lowest bit is
+    /// the greatest number.
     pub last: u64,
-    seen: u64,
+    arrival_bits: u64,
     ts_recv: i64,
-    /// When it was sent. Only what packets say that are good, or copies of such: one damaged clock, and no later packet would
-    /// be later.
+    /// Latest send time. Only good packets and their copies count: otherwise no later packet would be later than a
+    /// single damaged clock.
     sent: Option<i64>,
     /// The last that did not decode, until a good one has come that is not before it: its clock is not known, and those before
     /// it may still come.
     bad: Option<u64>,
-    /// The numbering of the stream that it counts by; none while it never counted as a stream did.
+    /// The numbering of the stream that the line uses; `None` until it has used one.
     pub epoch: Option<u32>,
     /// A number that was set aside.
     odd: Option<SentSequence>,
@@ -116,22 +118,22 @@ pub struct LineStats {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets of which its copy was the first good one.
+    /// Packets of which this line brought the first good copy.
     pub first: u64,
     /// Packets that it brought twice.
     pub twice: u64,
     /// Packets that it did not bring.
     pub missed: u64,
-    /// Packets that came after later ones.
+    /// Packets that arrived after later ones.
     pub reordered: u64,
     /// Packets that did not decode.
     pub corrupt: u64,
-    /// It brings nothing, while the other line does.
+    /// The line brings no packets while the other line does.
     pub down: bool,
 }
 
 impl LineStats {
-    /// The sum of both.
+    /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -159,7 +161,7 @@ pub(super) struct ArbitratedStream {
     pub epoch: u32,
     /// When the first packet of these numbers was sent.
     since_sent: Option<i64>,
-    /// That packet's number, when it came, and whether it said that numbers begin again.
+    /// The first packet of the present numbers: its number, its receive time, and whether it had the reset flag.
     pub first: (u64, i64, bool),
     /// The least of these numbers that came as the first of its line.
     pub lowest: u64,
@@ -168,16 +170,17 @@ pub(super) struct ArbitratedStream {
     /// The latest time at which a packet was sent that was good.
     sent: Option<i64>,
     pub lines: [LineTracker; 2],
-    held: BTreeMap<u64, HeldPacket>,
+    held_packets: BTreeMap<u64, HeldPacket>,
     pub held_bytes: usize,
     /// Since when the expected packet is missed.
-    since: Option<i64>,
+    missing_since: Option<i64>,
     /// Ranges that were given up and have not come since, the latest last.
-    lost: Vec<(u64, u64)>,
+    lost_ranges: Vec<(u64, u64)>,
     /// By line: the packet that was set aside, and its number.
-    pub aside: [Option<(u64, HeldPacket)>; 2],
-    /// The verdict of the last packet on the one that its line had set aside: it is good, or it was damaged.
-    pub settled: Option<bool>,
+    pub aside_packets: [Option<(u64, HeldPacket)>; 2],
+    /// The last packet's verdict on the packet that its line had set aside: true if that was good, false if it was
+    /// damaged.
+    pub aside_verdict: Option<bool>,
     pub gaps: u64,
     pub lost_packets: u64,
     pub late: u64,
@@ -199,12 +202,12 @@ impl ArbitratedStream {
             before: (0, 0),
             sent: None,
             lines: Default::default(),
-            held: BTreeMap::new(),
+            held_packets: BTreeMap::new(),
             held_bytes: 0,
-            since: None,
-            lost: Vec::new(),
-            aside: [None, None],
-            settled: None,
+            missing_since: None,
+            lost_ranges: Vec::new(),
+            aside_packets: [None, None],
+            aside_verdict: None,
             gaps: 0,
             lost_packets: 0,
             late: 0,
@@ -216,12 +219,12 @@ impl ArbitratedStream {
         &self.lines[usize::from(line)].stats
     }
 
-    /// Something waits.
+    /// Returns whether any packet waits.
     pub fn has_waiting(&self) -> bool {
-        !self.held.is_empty()
+        !self.held_packets.is_empty()
     }
 
-    /// A packet has come.
+    /// Takes a packet that has arrived and decides what to do with it.
     #[inline]
     pub fn offer(&mut self, a: PacketArrival, bytes: usize) -> ArrivalVerdict {
         let line = &mut self.lines[usize::from(a.line)];
@@ -235,7 +238,7 @@ impl ArbitratedStream {
             && !a.reset
         {
             line.last = a.sequence;
-            line.seen = line.seen << 1 | 1;
+            line.arrival_bits = line.arrival_bits << 1 | 1;
             line.ts_recv = a.ts_recv;
             let verdict = self.classify(a.sequence);
             if verdict == ArrivalVerdict::Duplicate {
@@ -250,7 +253,7 @@ impl ArbitratedStream {
         verdict
     }
 
-    /// A copy of a packet that is known came on a line.
+    /// Notes a copy of a known packet on a line.
     #[inline]
     fn note_copy(&mut self, a: PacketArrival) {
         let line = &mut self.lines[usize::from(a.line)];
@@ -258,13 +261,13 @@ impl ArbitratedStream {
         line.bad = line.bad.filter(|bad| *bad > a.sequence);
     }
 
-    /// Whether a packet that says so begins the numbers again: it is neither the one that these began with, nor one from
-    /// before that, nor one of the next few, which may say so as well.
+    /// Returns whether a packet with a reset flag restarts the numbers. It must not be the packet that began the
+    /// present numbers, nor an earlier packet, nor one of the next few, which may have the flag as well.
     fn begins_again(&self, a: PacketArrival) -> bool {
-        let (first, came, said) = self.first;
-        let lately = a.ts_recv.saturating_sub(came) <= self.window.dead_ns;
+        let (first, received_ns, had_reset) = self.first;
+        let lately = a.ts_recv.saturating_sub(received_ns) <= self.window.dead_ns;
         if let (Some(sent), Some(since)) = (a.sent, self.since_sent)
-            && (sent <= since || a.sequence > first && said && Some(sent) <= self.sent)
+            && (sent <= since || a.sequence > first && had_reset && Some(sent) <= self.sent)
         {
             // Another machine's clock may lag, but not that of a copy.
             return false;
@@ -272,16 +275,16 @@ impl ArbitratedStream {
         match a.sequence.cmp(&first) {
             _ if a.sent.is_some() || !lately => true,
             Ordering::Less => first - a.sequence > u64::from(self.window.far),
-            Ordering::Equal => !said,
-            Ordering::Greater => !said || a.sequence - first > 64,
+            Ordering::Equal => !had_reset,
+            Ordering::Greater => !had_reset || a.sequence - first > 64,
         }
     }
 
-    /// The place of a number in the stream's own numbering.
+    /// Classifies a sequence number in the stream's numbering.
     #[inline]
     pub fn classify(&mut self, sequence: u64) -> ArrivalVerdict {
         match self.expected {
-            Some(expected) if sequence > expected => match self.held.contains_key(&sequence) {
+            Some(expected) if sequence > expected => match self.held_packets.contains_key(&sequence) {
                 true => ArrivalVerdict::Duplicate,
                 false => ArrivalVerdict::Wait,
             },
@@ -293,7 +296,7 @@ impl ArbitratedStream {
     #[cold]
     fn classify_past(&mut self, sequence: u64) -> ArrivalVerdict {
         // A second copy of it is a duplicate.
-        if !cut_out(&mut self.lost, sequence) {
+        if !cut_out(&mut self.lost_ranges, sequence) {
             return ArrivalVerdict::Duplicate;
         }
         self.late += 1;
@@ -304,9 +307,9 @@ impl ArbitratedStream {
     fn offer_unusual(&mut self, a: PacketArrival) -> ArrivalVerdict {
         let far = u64::from(self.window.far);
         let now = a.ts_recv;
-        self.settled = None;
+        self.aside_verdict = None;
         let others_alive = self.alive(1 - a.line, now) && self.is_of_stream(1 - a.line);
-        let again = a.reset && self.begins_again(a);
+        let is_restart = a.reset && self.begins_again(a);
         let reached = self.line_progress(a.line);
         let line = &mut self.lines[usize::from(a.line)];
         if !line.heard {
@@ -316,7 +319,7 @@ impl ArbitratedStream {
             *line = LineTracker {
                 heard: true,
                 last: a.sequence,
-                seen: 1,
+                arrival_bits: 1,
                 ts_recv: now,
                 sent: None,
                 bad: None,
@@ -328,7 +331,7 @@ impl ArbitratedStream {
             if self.expected.is_none() {
                 (self.since_sent, self.first) = (a.sent, (a.sequence, now, a.reset));
                 self.lowest = a.sequence;
-            } else if again && self.expected.is_some_and(|expected| a.sequence < expected) {
+            } else if is_restart && self.expected.is_some_and(|expected| a.sequence < expected) {
                 return self.restart(a, a.numbered(), reached);
             }
             if !near {
@@ -339,7 +342,7 @@ impl ArbitratedStream {
         }
         if line.epoch != Some(self.epoch) && line.odd.is_none() && self.is_of_numbering(a) {
             let line = &mut self.lines[usize::from(a.line)];
-            (line.last, line.seen, line.ts_recv, line.bad) = (a.sequence, 1, now, None);
+            (line.last, line.arrival_bits, line.ts_recv, line.bad) = (a.sequence, 1, now, None);
             line.epoch = Some(self.epoch);
             self.start_line(a.line, a.sequence, reached);
             return self.classify(a.sequence);
@@ -349,26 +352,26 @@ impl ArbitratedStream {
             (Some(sent), Some(before)) => Some(sent > before),
             _ => None,
         };
-        let behind = line.last.saturating_sub(a.sequence);
+        let lag = line.last.saturating_sub(a.sequence);
         // One before a bad packet may be a straggler; one that had come is not, nor a copy of it, being sent later.
-        let seen = behind < 64 && a.sequence <= line.last && line.seen >> behind & 1 == 1;
+        let is_seen = lag < 64 && a.sequence <= line.last && line.arrival_bits >> lag & 1 == 1;
         let unsure = line
             .bad
-            .is_some_and(|bad| bad == a.sequence || bad > a.sequence && bad - a.sequence < 64 && !seen);
-        let back = a.sequence <= line.last && !unsure && later.unwrap_or(behind > far);
+            .is_some_and(|bad| bad == a.sequence || bad > a.sequence && bad - a.sequence < 64 && !is_seen);
+        let back = a.sequence <= line.last && !unsure && later.unwrap_or(lag > far);
         // A header that says so is believed; that of a line which has not begun again yet only says what is known.
-        let flagged = a.reset && a.sequence <= line.last && (again || line.epoch != Some(self.epoch));
-        let ahead = a.sequence > line.last && a.sequence - line.last > far;
+        let flagged = a.reset && a.sequence <= line.last && (is_restart || line.epoch != Some(self.epoch));
+        let is_far_ahead = a.sequence > line.last && a.sequence - line.last > far;
         let follows_odd = line.odd.is_some_and(|SentSequence { sequence: odd, sent }| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
         // Between two numberings that follow each other, a line that is to restart has done so.
         let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|odd| odd.sequence >= line.last);
-        if flagged || (back || ahead || tie) && follows_odd {
+        if flagged || (back || is_far_ahead || tie) && follows_odd {
             let odd = line.odd.take();
-            self.settled = odd.map(|_| follows_odd);
+            self.aside_verdict = odd.map(|_| follows_odd);
             let first = odd.filter(|_| follows_odd).unwrap_or(a.numbered());
-            line.seen = 1;
+            line.arrival_bits = 1;
             line.last = a.sequence;
             (line.ts_recv, line.bad) = (now, None);
             if (back || flagged) && line.epoch == Some(self.epoch) {
@@ -381,22 +384,22 @@ impl ArbitratedStream {
             line.note_skipped(first.sequence + 1, a.sequence);
             return self.classify(a.sequence);
         }
-        if back || ahead {
-            self.settled = line.odd.map(|_| false);
+        if back || is_far_ahead {
+            self.aside_verdict = line.odd.map(|_| false);
             line.odd = Some(a.numbered());
             return ArrivalVerdict::Aside;
         }
-        self.settled = line.odd.take().map(|_| false);
+        self.aside_verdict = line.odd.take().map(|_| false);
         if a.sequence > line.last {
             let step = a.sequence - line.last;
             line.note_skipped(line.last + 1, a.sequence);
-            line.seen = if step < 64 { line.seen << step | 1 } else { 1 };
+            line.arrival_bits = if step < 64 { line.arrival_bits << step | 1 } else { 1 };
             line.last = a.sequence;
-        } else if behind < 64 && line.seen >> behind & 1 == 0 {
-            line.seen |= 1 << behind;
+        } else if lag < 64 && line.arrival_bits >> lag & 1 == 0 {
+            line.arrival_bits |= 1 << lag;
             line.stats.reordered += 1;
             line.note_late(a.sequence);
-        } else if behind >= 64 && line.note_late(a.sequence) {
+        } else if lag >= 64 && line.note_late(a.sequence) {
             line.stats.reordered += 1;
         } else {
             line.stats.twice += 1;
@@ -408,8 +411,9 @@ impl ArbitratedStream {
         self.classify(a.sequence)
     }
 
-    /// Whether a packet of a line that counts otherwise is of the stream's own numbering, by the sender's clock: it was sent
-    /// after the first of these numbers, and is a copy of one that is known, or continues after them.
+    /// Returns whether a packet of a line with other numbers belongs to the stream's own numbering, by the sender's
+    /// clock. It was sent after the first of these numbers, and it copies a known packet or continues the known
+    /// packets.
     fn is_of_numbering(&self, a: PacketArrival) -> bool {
         let (Some(sent), Some(since), Some(expected)) = (a.sent, self.since_sent, self.expected) else {
             return false;
@@ -419,12 +423,12 @@ impl ArbitratedStream {
             && expected.abs_diff(a.sequence) <= u64::from(self.window.far)
     }
 
-    /// Whether a line counts as the stream does.
+    /// Returns whether a line has the same numbering as the stream.
     pub fn is_of_stream(&self, line: u8) -> bool {
         self.lines[usize::from(line)].epoch == Some(self.epoch)
     }
 
-    /// A packet of a line that counts otherwise than the stream; `first` is the first number of its present
+    /// Takes a packet of a line whose numbering differs from the stream's; `first` is the first number of its present
     /// numbering.
     fn offer_foreign(
         &mut self,
@@ -439,7 +443,7 @@ impl ArbitratedStream {
         }
         let line = &mut self.lines[usize::from(a.line)];
         // It has begun, or restarted since the stream did, and now counts as it does.
-        let begins = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
+        let begins = a.reset || line.epoch.is_none() || line.last == a.sequence && line.arrival_bits == 1;
         if begins && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
             self.start_line(a.line, first.sequence, reached);
@@ -464,8 +468,8 @@ impl ArbitratedStream {
         let line = &mut self.lines[usize::from(a.line)];
         (line.epoch, line.sent) = (Some(self.epoch), a.sent);
         self.restarts += 1;
-        self.lost.clear();
-        self.since = None;
+        self.lost_ranges.clear();
+        self.missing_since = None;
         self.expected = Some(first);
         ArrivalVerdict::Restart
     }
@@ -475,16 +479,16 @@ impl ArbitratedStream {
         line.heard && now.saturating_sub(line.ts_recv) <= self.window.dead_ns
     }
 
-    /// The packet whose turn it was is used.
+    /// Marks the expected packet as used.
     #[inline]
     pub fn mark_used(&mut self, sequence: u64, line: u8, sent: Option<i64>) {
         self.expected = Some(sequence.wrapping_add(1));
-        self.since = None;
+        self.missing_since = None;
         self.lines[usize::from(line)].stats.first += 1;
         self.mark_good(line, sequence, sent);
     }
 
-    /// A packet was sent then, as it says, and is good.
+    /// Notes that a packet is good, with its send time.
     #[inline]
     fn mark_good(&mut self, line: u8, sequence: u64, sent: Option<i64>) {
         let line = &mut self.lines[usize::from(line)];
@@ -492,7 +496,7 @@ impl ArbitratedStream {
         line.bad = line.bad.filter(|bad| *bad > sequence);
     }
 
-    /// It did not decode; the other line's copy may come.
+    /// Marks a packet that did not decode. The other line's copy may still arrive.
     #[cold]
     pub fn mark_corrupt(&mut self, sequence: u64, line: u8, now: i64) {
         let line = &mut self.lines[usize::from(line)];
@@ -500,42 +504,42 @@ impl ArbitratedStream {
         line.bad = Some(sequence);
         self.expected.get_or_insert(sequence);
         if self.expected == Some(sequence) {
-            self.since.get_or_insert(now);
+            self.missing_since.get_or_insert(now);
         }
     }
 
-    /// It waits.
-    pub fn keep(&mut self, sequence: u64, kept: HeldPacket, sent: Option<i64>) {
-        self.mark_good(kept.line, sequence, sent);
-        self.since.get_or_insert(kept.ts_recv);
-        self.held_bytes += kept.bytes.len();
-        self.held.insert(sequence, kept);
+    /// Keeps a packet until the missing packets before it arrive.
+    pub fn keep(&mut self, sequence: u64, packet: HeldPacket, sent: Option<i64>) {
+        self.mark_good(packet.line, sequence, sent);
+        self.missing_since.get_or_insert(packet.ts_recv);
+        self.held_bytes += packet.bytes.len();
+        self.held_packets.insert(sequence, packet);
     }
 
-    /// A packet that waited and whose turn it is.
+    /// Takes the next held packet, if it is the expected one.
     #[inline]
     pub fn next(&mut self) -> Option<(u64, HeldPacket)> {
-        if self.held.is_empty() {
+        if self.held_packets.is_empty() {
             return None;
         }
-        let first = self.held.first_entry()?;
-        (Some(*first.key()) == self.expected).then(|| self.take())?
+        let first = self.held_packets.first_entry()?;
+        (Some(*first.key()) == self.expected).then(|| self.pop_held())?
     }
 
-    fn take(&mut self) -> Option<(u64, HeldPacket)> {
-        let (sequence, kept) = self.held.pop_first()?;
-        self.held_bytes -= kept.bytes.len();
-        Some((sequence, kept))
+    fn pop_held(&mut self) -> Option<(u64, HeldPacket)> {
+        let (sequence, packet) = self.held_packets.pop_first()?;
+        self.held_bytes -= packet.bytes.len();
+        Some((sequence, packet))
     }
 
-    /// Gives up what is missing, if it is time to; the first and last of it.
+    /// Gives up the missing packets if it is time, and returns the first and last of their numbers.
     pub fn give_up(&mut self, now: i64, no_room: bool) -> Option<SequenceRange> {
-        let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
+        let (expected, first) = (self.expected?, *self.held_packets.first_key_value()?.0);
         if first <= expected {
             return None;
         }
         let window = &self.window;
-        let since = *self.since.get_or_insert(now);
+        let since = *self.missing_since.get_or_insert(now);
         let past = |line: &LineTracker| line.is_past(expected, window.past);
         let all_past = self
             .lines
@@ -544,73 +548,73 @@ impl ArbitratedStream {
                 l.heard && l.epoch == Some(self.epoch) && now.saturating_sub(l.ts_recv) <= window.dead_ns
             })
             .all(past);
-        let full = no_room || self.held.len() > usize::from(window.packets);
+        let full = no_room || self.held_packets.len() > usize::from(window.packets);
         (all_past || full || now.saturating_sub(since) > window.ns).then(|| self.gap(expected, first - 1))
     }
 
-    /// Gives up at once: nothing more will come, or the numbers begin again.
+    /// Gives up at once, because no more packets will arrive or the numbers restart.
     pub fn give_up_now(&mut self) -> Option<SequenceRange> {
-        let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
+        let (expected, first) = (self.expected?, *self.held_packets.first_key_value()?.0);
         (first > expected).then(|| self.gap(expected, first - 1))
     }
 
-    /// A packet that was kept turned out bad in its turn: it is lost.
+    /// Skips a held packet that did not decode when its turn came: it is lost.
     pub fn skip(&mut self, sequence: u64) -> SequenceRange {
         self.gap(sequence, sequence)
     }
 
     fn gap(&mut self, from: u64, to: u64) -> SequenceRange {
-        self.lost.retain(|(_, last)| to.saturating_sub(*last) < LATE_PACKETS);
-        if self.lost.len() >= RANGES_MAX {
-            self.lost.remove(0);
+        self.lost_ranges.retain(|(_, last)| to.saturating_sub(*last) < LATE_PACKETS);
+        if self.lost_ranges.len() >= RANGES_MAX {
+            self.lost_ranges.remove(0);
         }
-        self.lost.push((from, to));
+        self.lost_ranges.push((from, to));
         self.gaps += 1;
         self.lost_packets = self.lost_packets.saturating_add((to - from).saturating_add(1));
         self.expected = Some(to.wrapping_add(1));
         // Packets that wait after it are missed from now on.
-        self.since = None;
+        self.missing_since = None;
         SequenceRange { first: from, last: to }
     }
 
-    /// When it last heard of any line.
+    /// Returns the time of the last packet on any line.
     pub fn last_heard(&self) -> i64 {
         self.lines.iter().map(|l| l.ts_recv).max().unwrap_or(0)
     }
 
-    /// Packets of numbers that are over: all that waits.
+    /// Takes the waiting packets of an earlier numbering, one at a time.
     pub fn drain(&mut self) -> Option<(u64, HeldPacket)> {
-        self.take()
+        self.pop_held()
     }
 }
 
 impl LineTracker {
-    /// Whether it has brought this many packets after this one. Their numbers alone say little: after a jump one
-    /// packet would do.
+    /// Returns whether the line has brought `packets` packets after `expected`. The numbers alone prove little: after a
+    /// jump a single packet would suffice.
     fn is_past(&self, expected: u64, packets: u16) -> bool {
-        let beyond = self.last.saturating_sub(expected);
+        let lead = self.last.saturating_sub(expected);
         if packets >= 64 {
-            return beyond >= u64::from(packets);
+            return lead >= u64::from(packets);
         }
-        let seen = if beyond < 64 { self.seen & ((1 << beyond) - 1) } else { self.seen };
-        seen.count_ones() >= u32::from(packets)
+        let later_bits = if lead < 64 { self.arrival_bits & ((1 << lead) - 1) } else { self.arrival_bits };
+        later_bits.count_ones() >= u32::from(packets)
     }
 }
 
 /// Takes a number out of the ranges; whether it was in one.
 fn cut_out(ranges: &mut Vec<(u64, u64)>, number: u64) -> bool {
-    let Some(at) = ranges.iter().rposition(|(from, last)| (*from..=*last).contains(&number)) else {
+    let Some(range_index) = ranges.iter().rposition(|(from, last)| (*from..=*last).contains(&number)) else {
         return false;
     };
-    let (from, last) = ranges.remove(at);
+    let (from, last) = ranges.remove(range_index);
     if from < number {
-        ranges.insert(at, (from, number - 1));
+        ranges.insert(range_index, (from, number - 1));
     }
     if number < last {
-        ranges.insert(at + usize::from(from < number), (number + 1, last));
+        ranges.insert(range_index + usize::from(from < number), (number + 1, last));
     }
     true
 }
 
-/// Ranges of lost packets that are remembered, and of those that a line did not bring.
+/// Greatest number of stored ranges of lost packets, and of packets that a line did not bring.
 const RANGES_MAX: usize = 4096;

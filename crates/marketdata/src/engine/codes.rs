@@ -1,4 +1,4 @@
-//! The venue's codes, and what they mean.
+//! The venue's codes and their meanings.
 
 use super::config::ChannelsConfig;
 use super::config_refusal::{ConfigResult, refuse};
@@ -66,7 +66,7 @@ pub(super) fn codes(text: &ChannelsConfig) -> ConfigResult<VenueCodes> {
     })
 }
 
-/// A table of codes whose meanings are these words.
+/// Makes a table of codes whose meanings are the given words.
 fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) -> ConfigResult<CodeMeanings> {
     let mut table = CodeMeanings { numbers: [NOTHING; 256], letters: [NOTHING; 256] };
     for (code, word) in text.into_iter().flatten() {

@@ -278,7 +278,7 @@ pub enum MessageKind {
     Ignore,
 }
 
-/// The word of a kind, as mappings have it.
+/// Returns the word of a kind in mappings.
 pub(super) const fn kind_word(kind: MessageKind) -> &'static str {
     match kind {
         MessageKind::Depth => "depth",
@@ -296,7 +296,7 @@ pub(super) const fn kind_word(kind: MessageKind) -> &'static str {
 }
 
 impl ChannelsConfig {
-    /// These settings, with keys that are not set filled in from `base`.
+    /// Fills in keys that are not set from `base`.
     #[must_use]
     pub fn with_defaults(mut self, base: &ChannelsConfig) -> Self {
         macro_rules! take {

@@ -4,22 +4,22 @@
 #[derive(Debug)]
 pub struct ConfigRefusal {
     /// The way down.
-    pub place: Vec<String>,
+    pub key_path: Vec<String>,
     /// A sentence.
-    pub what: String,
+    pub reason: String,
 }
 
 impl ConfigRefusal {
-    /// The way down to it from the top of a mapping file.
+    /// Returns the key path of the refused value, from the top of a mapping file.
     #[must_use]
     pub fn from_top(&self) -> Vec<&str> {
-        std::iter::once("fast").chain(self.place.iter().map(String::as_str)).collect()
+        std::iter::once("fast").chain(self.key_path.iter().map(String::as_str)).collect()
     }
 }
 
 /// The result of reading a table, or the error in it.
 pub type ConfigResult<T> = Result<T, ConfigRefusal>;
 
-pub(super) fn refuse<T>(place: &[&str], what: impl Into<String>) -> ConfigResult<T> {
-    Err(ConfigRefusal { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
+pub(super) fn refuse<T>(key_path: &[&str], reason: impl Into<String>) -> ConfigResult<T> {
+    Err(ConfigRefusal { key_path: key_path.iter().map(|p| (*p).to_owned()).collect(), reason: reason.into() })
 }

@@ -41,12 +41,12 @@ impl ConfigSummary {
     /// Summarises a table.
     ///
     /// # Errors
-    /// An error in the table.
+    /// Fails at an error in the table.
     pub fn from_table(table: &FastMappingTable) -> ConfigResult<Self> {
-        let whole = table.with_base();
-        let mut holds = Self {
+        let full_config = table.with_base();
+        let mut summary = Self {
             venue: table.venue().to_owned(),
-            numbered_by: match whole.key.unwrap_or_default() {
+            numbered_by: match full_config.key.unwrap_or_default() {
                 NumberingScope::Product => "product",
                 NumberingScope::Channel => "channel",
             },
@@ -54,21 +54,22 @@ impl ConfigSummary {
             messages: BTreeMap::new(),
             passed_over: Vec::new(),
         };
-        for message in &whole.message {
-            *holds.messages.entry(kind_word(message.kind)).or_default() += 1;
+        for message in &full_config.message {
+            *summary.messages.entry(kind_word(message.kind)).or_default() += 1;
         }
-        if !whole.channel.is_empty() {
-            holds.compiled(&table.config()?);
+        if !full_config.channel.is_empty() {
+            summary.add_channels(&table.config()?);
         }
-        Ok(holds)
+        Ok(summary)
     }
 
-    fn compiled(&mut self, config: &HandlerConfig) {
+    fn add_channels(&mut self, config: &HandlerConfig) {
         for (n, channel) in config.channels.iter().enumerate() {
             let set = &config.sets[usize::from(channel.set)];
             let of_line = |line| {
-                let of = config.addresses.iter().map(|(_, channel, line)| (channel.index(), *line));
-                of.filter(|of| *of == (n, line)).count()
+                let channel_lines =
+                    config.addresses.iter().map(|(_, channel, line)| (channel.index(), *line));
+                channel_lines.filter(|channel_line| *channel_line == (n, line)).count()
             };
             self.channels.push(ChannelSummary {
                 name: channel.name.clone(),

@@ -32,7 +32,7 @@ pub(super) struct MessageProcessor {
     pub ids: LongIdTable,
     by_id: IdTable,
     instruments: IdTable,
-    behind: Vec<WaitingLevel>,
+    later_levels: Vec<WaitingLevel>,
 }
 
 impl MessageProcessor {
@@ -50,7 +50,7 @@ impl MessageProcessor {
             ids: LongIdTable::default(),
             by_id: IdTable::default(),
             instruments: IdTable::default(),
-            behind: Vec::new(),
+            later_levels: Vec::new(),
             config,
         }
     }
@@ -58,66 +58,66 @@ impl MessageProcessor {
     /// Emits an event that belongs to no message.
     pub fn emit_for_packet(
         &self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         length: usize,
         step: MarketEvent<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        let around = MessageContext { length: length as u32, ..MessageContext::from_packet(of) };
-        out.emit(&around.event_context(&self.tables, NO_TIME), step);
+        let context = MessageContext { length: length as u32, ..MessageContext::from_packet(packet_context) };
+        out.emit(&context.event_context(&self.tables, NO_TIME), step);
     }
 
-    /// All messages of a packet; `payload` is for the quarantine.
+    /// Processes all messages of a packet; `payload` is for the quarantine.
     #[inline]
     pub fn batch(
         &mut self,
         batch: &PacketMessages,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         payload: &[u8],
         out: &mut impl MarketEventSink,
     ) {
         self.products.counters.unknown += batch.unknown;
-        let channel = &self.config.channels[of.channel.index()];
+        let channel = &self.config.channels[packet_context.channel.index()];
         let (pair, incremental) = (channel.pair, channel.role == ChannelRole::Incremental);
-        let sent = of.sent.unwrap_or(of.ts_recv);
+        let sent = packet_context.sent.unwrap_or(packet_context.ts_recv);
         for message in &batch.messages {
             let ts = if message.time == NO_TIME { sent } else { message.time };
             let snapshot = message.kind == Some(MessageKind::Snapshot);
-            let around = MessageContext {
-                of,
+            let context = MessageContext {
+                packet: packet_context,
                 pair,
                 incremental,
                 snapshot,
                 sequence: as_option(if snapshot { message.last } else { message.sequence }),
                 ts,
-                at: message.at,
+                offset: message.offset,
                 length: message.length,
             };
-            let outcome = match self.message(message, batch, &around, out) {
+            let outcome = match self.message(message, batch, &context, out) {
                 Ok(outcome) => outcome,
                 Err(bad) => {
-                    self.refuse(message, bad, &around, payload, out);
+                    self.refuse(message, bad, &context, payload, out);
                     // Its changes of the books are missing.
                     if let Some(MessageKind::Depth | MessageKind::Reset) = message.kind
-                        && let Ok(product) = self.product(message, out, &around)
+                        && let Ok(product) = self.product(message, out, &context)
                     {
-                        match around.sequence {
+                        match context.sequence {
                             Some(sequence) => {
                                 self.products.list[product.index()].explained = Some(sequence);
                                 self.gap(
                                     product,
                                     SequenceRange { first: sequence, last: sequence },
-                                    &around,
+                                    &context,
                                     out,
                                 );
                             }
-                            None => self.unnumbered_lost(product, &around, out),
+                            None => self.unnumbered_lost(product, &context, out),
                         }
                     }
                     MessageOutcome::Refused
                 }
             };
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::End(outcome));
+            out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::End(outcome));
         }
     }
 
@@ -126,16 +126,16 @@ impl MessageProcessor {
         &mut self,
         message: &MessageFields,
         bad: MarketMessageFault,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         payload: &[u8],
         out: &mut impl MarketEventSink,
     ) {
-        let set = &self.config.sets[usize::from(self.config.channels[around.of.channel.index()].set)];
+        let set = &self.config.sets[usize::from(self.config.channels[context.packet.channel.index()].set)];
         let template = &set.templates.list()[message.template as usize].name.local;
-        let detail = format!("{} of template {template}, message at byte {}", bad.tag, message.at);
-        let raw = &payload[message.at as usize..][..message.length as usize];
+        let detail = format!("{} of template {template}, message at byte {}", bad.tag, message.offset);
+        let raw = &payload[message.offset as usize..][..message.length as usize];
         let refusal = RefusedInput { code: bad.code, detail: &detail, raw };
-        out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Refused(refusal));
+        out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Refused(refusal));
     }
 
     #[inline(always)]
@@ -143,69 +143,71 @@ impl MessageProcessor {
         &mut self,
         message: &MessageFields,
         batch: &PacketMessages,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
         let Some(kind) = message.kind.filter(|kind| *kind != MessageKind::Ignore) else {
             return Ok(MessageOutcome::Ignored);
         };
-        let product = self.product(message, out, around)?;
+        let product = self.product(message, out, context)?;
         match kind {
-            MessageKind::Snapshot => return self.snapshot(product, message, batch, around, out),
-            MessageKind::Beacon => return self.beacon(product, message, around, out),
+            MessageKind::Snapshot => return self.snapshot(product, message, batch, context, out),
+            MessageKind::Beacon => return self.beacon(product, message, context, out),
             _ => {}
         }
-        if let Some(sequence) = around.sequence
-            && around.incremental
+        if let Some(sequence) = context.sequence
+            && context.incremental
         {
-            let turn = self.products.check_sequence(product, sequence, around.of);
-            if turn != SequenceOutcome::Next && !self.other_turn(product, sequence, turn, around, out) {
+            let sequence_outcome = self.products.check_sequence(product, sequence, context.packet);
+            if sequence_outcome != SequenceOutcome::Next
+                && !self.resolve_unexpected(product, sequence, sequence_outcome, context, out)
+            {
                 return Ok(MessageOutcome::Duplicate);
             }
-            self.products.note_stream(product, around.of);
-        } else if around.incremental && self.products.list[product.index()].next.is_none() {
-            self.products.note_stream(product, around.of);
+            self.products.note_stream(product, context.packet);
+        } else if context.incremental && self.products.list[product.index()].next.is_none() {
+            self.products.note_stream(product, context.packet);
         }
         match (message.bad, kind) {
             (Some(bad), _) => Err(bad),
-            (None, MessageKind::Depth) => self.entries(product, batch.entries_of(message), around, out),
-            (None, _) => self.no_depth(product, message, batch, around, out),
+            (None, MessageKind::Depth) => self.entries(product, batch.entries_of(message), context, out),
+            (None, _) => self.no_depth(product, message, batch, context, out),
         }
     }
 
-    /// A message that is not the next one. Gives whether it is used.
+    /// Handles a message with an unexpected number. Returns whether it is used.
     #[cold]
     #[inline(never)]
-    fn other_turn(
+    fn resolve_unexpected(
         &mut self,
         product: ProductId,
         sequence: u64,
-        mut turn: SequenceOutcome,
-        around: &MessageContext<'_>,
+        mut sequence_outcome: SequenceOutcome,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
-        if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = turn {
-            if !self.detect_restart(product, sequence, around, out) {
+        if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = sequence_outcome {
+            if !self.detect_restart(product, sequence, context, out) {
                 return false;
             }
-            turn = self.products.check_sequence(product, sequence, around.of);
+            sequence_outcome = self.products.check_sequence(product, sequence, context.packet);
         }
-        match turn {
+        match sequence_outcome {
             SequenceOutcome::Next | SequenceOutcome::Old | SequenceOutcome::InSnapshot => {}
-            SequenceOutcome::Missing(missing) => self.gap(product, missing, around, out),
-            SequenceOutcome::Begins => self.begins(product, around, out),
+            SequenceOutcome::Missing(missing) => self.gap(product, missing, context, out),
+            SequenceOutcome::Begins => self.begins(product, context, out),
         }
         true
     }
 
-    /// A message of states or of reference data, or by which books are empty.
+    /// Handles a message of states or of reference data, or a message that empties books.
     #[inline(never)]
     fn no_depth(
         &mut self,
         product: ProductId,
         message: &MessageFields,
         batch: &PacketMessages,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
         let Some(kind) = message.kind else { return Ok(MessageOutcome::Ignored) };
@@ -215,48 +217,48 @@ impl MessageProcessor {
             _ => false,
         };
         if no_state {
-            // Venues send them for other words than the state, which nobody asked for.
+            // Venues send these messages for other fields than the state; the mapping does not ask for them.
             self.products.counters.unknown += 1;
             return Ok(MessageOutcome::Ignored);
         }
         match kind {
             MessageKind::ProductState => {
-                let at = around.sequence.unwrap_or(0);
-                self.products.list[product.index()].state = (message.product_state, at);
-                self.state(product, None, message.product_state, around, out);
+                let state_sequence = context.sequence.unwrap_or(0);
+                self.products.list[product.index()].state = (message.product_state, state_sequence);
+                self.state(product, None, message.product_state, context, out);
                 Ok(MessageOutcome::Used)
             }
             MessageKind::InstrumentState => {
-                let instrument = self.instrument(message.instrument, product, around, out)?;
-                self.state(product, Some(instrument), message.instrument_state, around, out);
+                let instrument = self.instrument(message.instrument, product, context, out)?;
+                self.state(product, Some(instrument), message.instrument_state, context, out);
                 Ok(MessageOutcome::Used)
             }
             MessageKind::MassState => {
                 if message.product_state != NativeId::NONE {
-                    self.mass_state(product, message.product_state, around, out);
+                    self.mass_state(product, message.product_state, context, out);
                 }
                 for entry in batch.entries_of(message) {
-                    let instrument = self.instrument(entry.instrument, product, around, out)?;
-                    self.state(product, Some(instrument), entry.instrument_state, around, out);
+                    let instrument = self.instrument(entry.instrument, product, context, out)?;
+                    self.state(product, Some(instrument), entry.instrument_state, context, out);
                 }
                 Ok(MessageOutcome::Used)
             }
             MessageKind::Reset => {
-                let waits = self.clear_product(product, around, out);
+                let waits = self.clear_product(product, context, out);
                 Ok(if waits { MessageOutcome::Waits } else { MessageOutcome::Used })
             }
             MessageKind::Product => {
                 let defined = definition(message, batch);
-                Ok(self.define_product(product, &defined, batch, around, out))
+                Ok(self.define_product(product, &defined, batch, context, out))
             }
             MessageKind::Instrument => {
-                let instrument = self.instrument(message.instrument, product, around, out)?;
+                let instrument = self.instrument(message.instrument, product, context, out)?;
                 let defined = definition(message, batch);
                 Ok(self.define_instrument(
                     InstrumentKey { product, instrument },
                     &defined,
                     batch,
-                    around,
+                    context,
                     out,
                 ))
             }
@@ -268,58 +270,62 @@ impl MessageProcessor {
         }
     }
 
-    /// The entries of an incremental message. Entries of one instrument are next to each other mostly: it is looked
-    /// up once for all of these.
+    /// Applies the entries of an incremental message. Most entries of an instrument are adjacent, so that it is looked
+    /// up only once for all of them.
     #[inline(never)]
     fn entries(
         &mut self,
         product: ProductId,
         mut left: &[EntryFields],
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
         let mut waits = false;
-        while let [first, behind @ ..] = left {
+        while let [first, rest @ ..] = left {
             // Only one for an empty book has no instrument: all are.
             if first.instrument == NativeId::NONE {
-                waits |= self.clear_product(product, around, out);
-                left = behind;
+                waits |= self.clear_product(product, context, out);
+                left = rest;
                 continue;
             }
-            let id = self.instrument(first.instrument, product, around, out)?;
+            let id = self.instrument(first.instrument, product, context, out)?;
             let (tables, counters) = (&self.tables, &mut self.products.counters);
             let instrument = &mut self.products.instruments[id.index()];
-            if !instrument.live || around.sequence.is_some_and(|sequence| sequence <= instrument.has) {
-                match first.sort {
-                    EntryType::Trade => trade(id, first, &around.event_context(tables, first.time), out),
-                    _ => waits |= self.level(id, first, around, out),
+            if !instrument.live || context.sequence.is_some_and(|sequence| sequence <= instrument.has) {
+                match first.entry_type {
+                    EntryType::Trade => trade(id, first, &context.event_context(tables, first.time), out),
+                    _ => waits |= self.level(id, first, context, out),
                 }
-                left = behind;
+                left = rest;
                 continue;
             }
             let fits = loop {
-                let [entry, behind @ ..] = left else { break true };
+                let [entry, rest @ ..] = left else { break true };
                 if entry.instrument != first.instrument {
                     break true;
                 }
-                left = behind;
-                let at = around.event_context(tables, entry.time);
+                left = rest;
+                let event_context = context.event_context(tables, entry.time);
                 let update = |side, action| levels::level_update(id, side, action, entry);
                 if let Some((side, action)) = levels::apply_plain(instrument, entry) {
                     // Each by itself, so that the sink need not check which it is.
                     match action {
-                        UpdateAction::Add => out.emit_level(&at, &update(side, UpdateAction::Add)),
-                        UpdateAction::Change => out.emit_level(&at, &update(side, UpdateAction::Change)),
-                        UpdateAction::Delete => out.emit_level(&at, &update(side, UpdateAction::Delete)),
+                        UpdateAction::Add => out.emit_level(&event_context, &update(side, UpdateAction::Add)),
+                        UpdateAction::Change => {
+                            out.emit_level(&event_context, &update(side, UpdateAction::Change))
+                        }
+                        UpdateAction::Delete => {
+                            out.emit_level(&event_context, &update(side, UpdateAction::Delete))
+                        }
                     }
-                } else if entry.sort == EntryType::Trade {
-                    trade(id, entry, &around.event_context(tables, entry.time), out);
+                } else if entry.entry_type == EntryType::Trade {
+                    trade(id, entry, &context.event_context(tables, entry.time), out);
                 } else {
                     let fits = levels::apply_any(id, instrument, entry, counters, &mut |step| match step {
                         MarketEvent::Level(level) => {
-                            out.emit_level(&around.event_context(tables, entry.time), &level)
+                            out.emit_level(&context.event_context(tables, entry.time), &level)
                         }
-                        step => out.emit(&around.event_context(tables, entry.time), step),
+                        step => out.emit(&context.event_context(tables, entry.time), step),
                     });
                     if !fits {
                         break false;
@@ -327,37 +333,37 @@ impl MessageProcessor {
                 }
             };
             if !fits {
-                self.mark_stale(id, around, out);
+                self.mark_stale(id, context, out);
             }
         }
         Ok(if waits { MessageOutcome::Waits } else { MessageOutcome::Used })
     }
 
-    /// An entry of a level, or of an empty book: it is applied, or waits for a snapshot. Gives whether it waits.
+    /// Applies an entry of a level or of an empty book, or holds it for a snapshot. Returns whether it waits.
     fn level(
         &mut self,
         id: InstrumentId,
         entry: &EntryFields,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
         let instrument = &mut self.products.instruments[id.index()];
         if instrument.live {
-            if around.sequence.is_none_or(|sequence| sequence > instrument.has) {
+            if context.sequence.is_none_or(|sequence| sequence > instrument.has) {
                 let (tables, counters) = (&self.tables, &mut self.products.counters);
                 let fits = levels::apply(id, instrument, entry, counters, |step| {
-                    out.emit(&around.event_context(tables, entry.time), step);
+                    out.emit(&context.event_context(tables, entry.time), step);
                 });
                 if !fits {
-                    self.mark_stale(id, around, out);
+                    self.mark_stale(id, context, out);
                 }
             }
             return false;
         }
-        let (sequence, product) = (around.sequence.unwrap_or(0), instrument.product);
-        let time = if entry.time == NO_TIME { around.ts } else { entry.time };
+        let (sequence, product) = (context.sequence.unwrap_or(0), instrument.product);
+        let time = if entry.time == NO_TIME { context.ts } else { entry.time };
         if self.products.hold_level(id, *entry, sequence, time) {
-            out.emit(&around.event_context(&self.tables, entry.time), MarketEvent::NoRoom { product });
+            out.emit(&context.event_context(&self.tables, entry.time), MarketEvent::NoRoom { product });
         }
         true
     }
@@ -369,69 +375,69 @@ impl MessageProcessor {
         product: ProductId,
         message: &MessageFields,
         batch: &PacketMessages,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
         if let Some(bad) = message.bad {
             return Err(bad);
         }
-        self.products.list[product.index()].note_snapshot_origin(around.of.origin);
-        let id = self.instrument(message.instrument, product, around, out)?;
+        self.products.list[product.index()].note_snapshot_origin(context.packet.origin);
+        let id = self.instrument(message.instrument, product, context, out)?;
         // One without a number is from before the first message.
         let last = as_option(message.last).unwrap_or(0);
-        if !self.products.accepts_snapshot(id, last, around.of) {
-            self.emit_if_whole(product, around, out);
+        if !self.products.accepts_snapshot(id, last, context.packet) {
+            self.emit_if_whole(product, context, out);
             return Ok(MessageOutcome::Ignored);
         }
-        self.snapshot_state(product, message.product_state, last, around, out);
+        self.snapshot_state(product, message.product_state, last, context, out);
         let (entries, state) = (batch.entries_of(message), message.instrument_state);
         let key = InstrumentKey { product, instrument: id };
-        self.replace_book(key, &SnapshotBook { last, entries, state }, *around, out);
+        self.replace_book(key, &SnapshotBook { last, entries, state }, *context, out);
         Ok(MessageOutcome::Used)
     }
 
-    /// The book of an instrument is that of the snapshot; messages after it have waited.
+    /// Replaces the book of an instrument with that of a snapshot, and applies later messages that have waited.
     pub(super) fn replace_book(
         &mut self,
         key: InstrumentKey,
         snapshot: &SnapshotBook<'_>,
-        mut around: MessageContext<'_>,
+        mut context: MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         let SnapshotBook { last, entries, state } = *snapshot;
         let InstrumentKey { product, instrument: id } = key;
-        around.snapshot = true;
-        let mut behind = std::mem::take(&mut self.behind);
-        self.products.apply_snapshot(id, last, &mut behind);
+        context.snapshot = true;
+        let mut later_levels = std::mem::take(&mut self.later_levels);
+        self.products.apply_snapshot(id, last, &mut later_levels);
         let (tables, counters) = (&self.tables, &mut self.products.counters);
         let instrument = &mut self.products.instruments[id.index()];
         instrument.levels = [0; 2];
         let mut fits = true;
-        out.emit(&around.event_context(tables, NO_TIME), MarketEvent::Clear { instrument: id });
+        out.emit(&context.event_context(tables, NO_TIME), MarketEvent::Clear { instrument: id });
         for entry in entries {
             let entry = EntryFields { action: None, ..*entry };
-            if entry.sort != EntryType::Empty {
+            if entry.entry_type != EntryType::Empty {
                 fits &= levels::apply(id, instrument, &entry, counters, |step| {
-                    out.emit(&around.event_context(tables, NO_TIME), step);
+                    out.emit(&context.event_context(tables, NO_TIME), step);
                 });
             }
         }
-        for waiting in &behind {
-            let around = MessageContext { sequence: Some(waiting.sequence), ..around };
+        for waiting in &later_levels {
+            let context = MessageContext { sequence: Some(waiting.sequence), ..context };
             fits &= levels::apply(id, instrument, &waiting.entry, counters, |step| {
-                out.emit(&around.event_context(tables, waiting.time), step);
+                out.emit(&context.event_context(tables, waiting.time), step);
             });
         }
-        self.behind = behind;
-        self.state(product, Some(id), state, &around, out);
+        self.later_levels = later_levels;
+        self.state(product, Some(id), state, &context, out);
         match fits {
             true => out.emit(
-                &around.event_context(&self.tables, NO_TIME),
+                &context.event_context(&self.tables, NO_TIME),
                 MarketEvent::Recovered { instrument: id },
             ),
-            false => self.mark_stale(id, &around, out),
+            false => self.mark_stale(id, &context, out),
         }
-        self.emit_if_whole(product, &around, out);
+        self.emit_if_whole(product, &context, out);
     }
 
     #[cold]
@@ -439,7 +445,7 @@ impl MessageProcessor {
         &mut self,
         product: ProductId,
         message: &MessageFields,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
         let lacks = (message.last == NO_NUMBER)
@@ -447,29 +453,29 @@ impl MessageProcessor {
         if let Some(bad) = message.bad.or(lacks) {
             return Err(bad);
         }
-        let mut turn = self.products.beacon(product, message.last, around.of);
-        if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = turn {
-            if self.detect_restart(product, message.last.saturating_add(1), around, out) {
-                turn = self.products.beacon(product, message.last, around.of);
-            } else if self.products.is_elsewhere(product, around.of.stream) {
+        let mut sequence_outcome = self.products.beacon(product, message.last, context.packet);
+        if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = sequence_outcome {
+            if self.detect_restart(product, message.last.saturating_add(1), context, out) {
+                sequence_outcome = self.products.beacon(product, message.last, context.packet);
+            } else if self.products.is_elsewhere(product, context.packet.stream) {
                 return Ok(MessageOutcome::Used);
             }
         }
-        if let SequenceOutcome::Missing(missing) = turn {
-            self.gap(product, missing, around, out);
+        if let SequenceOutcome::Missing(missing) = sequence_outcome {
+            self.gap(product, missing, context, out);
         }
-        self.products.note_stream(product, around.of);
+        self.products.note_stream(product, context.packet);
         Ok(MessageOutcome::Used)
     }
 
     pub(super) fn emit_if_whole(
         &mut self,
         product: ProductId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         if self.products.becomes_whole(product) {
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Whole { product });
+            out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Whole { product });
         }
     }
 
@@ -479,103 +485,109 @@ impl MessageProcessor {
         &mut self,
         product: ProductId,
         missing: SequenceRange,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-        let alone = self.products.list[product.index()].explained != Some(missing.first);
+        let is_unexplained = self.products.list[product.index()].explained != Some(missing.first);
         out.emit(
-            &around.event_context(tables, NO_TIME),
-            MarketEvent::Missing { product, from: missing.first, to: missing.last, alone },
+            &context.event_context(tables, NO_TIME),
+            MarketEvent::Missing { product, from: missing.first, to: missing.last, is_unexplained },
         );
         self.products.gap(product, missing, |instrument| {
-            out.emit(&around.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
+            out.emit(&context.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
         });
     }
 
-    /// A product's first message: its books are empty and whole.
+    /// Handles a product's first message: its books are empty and complete.
     #[cold]
-    fn begins(&mut self, product: ProductId, around: &MessageContext<'_>, out: &mut impl MarketEventSink) {
-        let of = &self.products.list[product.index()];
+    fn begins(&mut self, product: ProductId, context: &MessageContext<'_>, out: &mut impl MarketEventSink) {
+        let tracked_product = &self.products.list[product.index()];
         let live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].live;
-        for instrument in of.instruments.iter().filter(live).copied() {
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Clear { instrument });
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Recovered { instrument });
+        for instrument in tracked_product.instruments.iter().filter(live).copied() {
+            out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Clear { instrument });
+            out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Recovered { instrument });
         }
-        if of.whole {
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Whole { product });
+        if tracked_product.is_complete {
+            out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Whole { product });
         }
     }
 
-    /// All books of a product are empty, as by an entry for each. Gives whether some of these wait.
+    /// Empties all books of a product, as an entry for each book would. Returns whether some of these entries wait.
     #[cold]
     fn clear_product(
         &mut self,
         product: ProductId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
-        let entry = EntryFields { sort: EntryType::Empty, ..EntryFields::with_instrument(NativeId::NONE) };
+        let entry =
+            EntryFields { entry_type: EntryType::Empty, ..EntryFields::with_instrument(NativeId::NONE) };
         let mut waits = false;
         for n in 0..self.products.list[product.index()].instruments.len() {
             let id = self.products.list[product.index()].instruments[n];
-            waits |= self.level(id, &entry, around, out);
+            waits |= self.level(id, &entry, context, out);
         }
         // Instruments that are not known yet need a snapshot that has it.
         let need = &mut self.products.list[product.index()].need;
-        *need = around.sequence.map_or(*need, |sequence| sequence.max(*need));
+        *need = context.sequence.map_or(*need, |sequence| sequence.max(*need));
         waits
     }
 
-    /// The numbers of a stream begin again.
+    /// Starts the numbering of a stream over.
     #[cold]
-    pub fn restart(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
-        let around = MessageContext::from_packet(of);
-        out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Restart);
-        let channel = &self.config.channels[of.channel.index()];
+    pub fn restart(&mut self, packet_context: &PacketContext, out: &mut impl MarketEventSink) {
+        let context = MessageContext::from_packet(packet_context);
+        out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Restart);
+        let channel = &self.config.channels[packet_context.channel.index()];
         let (role, pair) = (channel.role, channel.pair);
         for product in self.products.ids() {
-            let at = &self.products.list[product.index()];
+            let tracked_product = &self.products.list[product.index()];
             let begins = match role {
                 ChannelRole::Incremental => {
-                    at.stream == of.stream || self.products.may_be_of(product, pair, of.origin)
+                    tracked_product.stream == packet_context.stream
+                        || self.products.may_be_of(product, pair, packet_context.origin)
                 }
                 // A product that is known by snapshots alone has their numbers.
-                ChannelRole::Snapshot => at.stream.is_none() && at.pair == pair && at.is_from(of.origin),
+                ChannelRole::Snapshot => {
+                    tracked_product.stream.is_none()
+                        && tracked_product.pair == pair
+                        && tracked_product.is_from(packet_context.origin)
+                }
                 ChannelRole::Reference => false,
             };
             if begins {
                 let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-                self.products.restart(product, of.ts_recv, |instrument| {
+                self.products.restart(product, packet_context.ts_recv, |instrument| {
                     out.emit(
-                        &around.event_context(tables, NO_TIME),
+                        &context.event_context(tables, NO_TIME),
                         MarketEvent::Stale { instrument, mended },
                     );
                 });
             }
         }
         if role == ChannelRole::Snapshot {
-            self.products.snapshots_restart(pair, of.origin, of.ts_recv);
-            self.restart_after_losses(pair, of, out);
+            self.products.snapshots_restart(pair, packet_context.origin, packet_context.ts_recv);
+            self.restart_after_losses(pair, packet_context, out);
         }
     }
 
-    /// The product of a message.
+    /// Returns the product of a message.
     #[inline(always)]
     fn product(
         &mut self,
         message: &MessageFields,
         out: &mut impl MarketEventSink,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
-        let pair = around.pair;
+        let pair = context.pair;
         let id = match self.config.key {
             NumberingScope::Channel => NativeId::number(0),
             NumberingScope::Product => message.product,
         };
         match self.by_id.get(pair, id) {
             Some(number) => Ok(ProductId(number)),
-            None => self.other_product(id, message, out, around),
+            None => self.other_product(id, message, out, context),
         }
     }
 
@@ -587,13 +599,13 @@ impl MessageProcessor {
         id: NativeId,
         message: &MessageFields,
         out: &mut impl MarketEventSink,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
-        let pair = around.pair;
+        let pair = context.pair;
         if id == NativeId::NONE {
             // A message that names a known instrument names its product by it.
-            let known = self.instruments.get(pair, message.instrument);
-            let product = known.map(|number| self.products.instruments[number as usize].product);
+            let instrument_number = self.instruments.get(pair, message.instrument);
+            let product = instrument_number.map(|number| self.products.instruments[number as usize].product);
             return product.ok_or(MarketMessageFault { code: "missing", tag: FieldRole::Product });
         }
         let product = self.products.open(pair).ok_or_else(|| {
@@ -609,22 +621,22 @@ impl MessageProcessor {
             }
         };
         self.tables.products.push(market_event::Product { id, ..market_event::Product::default() });
-        out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Product(product));
+        out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Product(product));
         Ok(product)
     }
 
-    /// An instrument, which belongs to this product if it is new.
+    /// Returns an instrument. If it is new, it belongs to this product.
     #[inline(always)]
     fn instrument(
         &mut self,
         id: NativeId,
         product: ProductId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<InstrumentId, MarketMessageFault> {
-        match self.instruments.get(around.pair, id) {
+        match self.instruments.get(context.pair, id) {
             Some(number) => Ok(InstrumentId(number)),
-            None => self.other_instrument(id, product, around, out),
+            None => self.other_instrument(id, product, context, out),
         }
     }
 
@@ -635,7 +647,7 @@ impl MessageProcessor {
         &mut self,
         id: NativeId,
         product: ProductId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<InstrumentId, MarketMessageFault> {
         if id == NativeId::NONE {
@@ -647,16 +659,16 @@ impl MessageProcessor {
             self.products.counters.refused += 1;
             MarketMessageFault { code: "no_room", tag: FieldRole::Instrument }
         })?;
-        self.instruments.insert(around.pair, id, instrument.0);
+        self.instruments.insert(context.pair, id, instrument.0);
         let id = self.ids.display_text(id);
         self.tables.instruments.push(market_event::Instrument {
             id,
             product,
             ..market_event::Instrument::default()
         });
-        out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Instrument(instrument));
+        out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Instrument(instrument));
         if self.products.instruments[instrument.index()].live {
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Recovered { instrument });
+            out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Recovered { instrument });
         }
         Ok(instrument)
     }
@@ -682,7 +694,7 @@ pub(super) struct SnapshotBook<'e> {
 fn trade(
     instrument: InstrumentId,
     entry: &EntryFields,
-    at: &EventContext<'_>,
+    context: &EventContext<'_>,
     out: &mut impl MarketEventSink,
 ) {
     let trade = Trade {
@@ -692,7 +704,7 @@ fn trade(
         id: as_option(entry.trade_id),
         aggressor: side(entry.aggressor),
     };
-    out.emit(at, MarketEvent::Trade(trade));
+    out.emit(context, MarketEvent::Trade(trade));
 }
 
 fn side(code: u8) -> Option<Side> {

@@ -18,7 +18,7 @@ pub(super) struct EarlySnapshotBuffer {
     /// A ring: packets are whole in it.
     bytes: Vec<u8>,
     /// The place for the next one.
-    at: usize,
+    write_offset: usize,
     /// In the order in which they came.
     packets: VecDeque<EarlyPacket>,
 }
@@ -26,7 +26,7 @@ pub(super) struct EarlySnapshotBuffer {
 /// A packet that is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyPacket {
-    pub of: PacketContext,
+    pub context: PacketContext,
     /// The number of restarts of numbers before it.
     pub restarts: u64,
     from: usize,
@@ -37,8 +37,14 @@ pub(super) struct EarlyPacket {
 const PACKETS_MAX: usize = 1 << 16;
 
 impl EarlySnapshotBuffer {
-    /// Keeps a packet in place of the oldest ones.
-    pub fn keep(&mut self, of: &PacketContext, restarts: u64, payload: &[u8], bounds: &RecoverySettings) {
+    /// Keeps a packet and drops the oldest ones for it.
+    pub fn keep(
+        &mut self,
+        packet_context: &PacketContext,
+        restarts: u64,
+        payload: &[u8],
+        bounds: &RecoverySettings,
+    ) {
         let (room, length) = (bounds.early_bytes, payload.len());
         if length == 0 || length > room {
             return;
@@ -46,24 +52,24 @@ impl EarlySnapshotBuffer {
         if self.bytes.is_empty() {
             self.bytes = vec![0; room];
         }
-        if self.at + length > room {
+        if self.write_offset + length > room {
             // The oldest are those up to the end of the ring.
-            while self.packets.front().is_some_and(|oldest| oldest.from >= self.at) {
+            while self.packets.front().is_some_and(|oldest| oldest.from >= self.write_offset) {
                 self.packets.pop_front();
             }
-            self.at = 0;
+            self.write_offset = 0;
         }
-        let (from, end) = (self.at, self.at + length);
+        let (from, end) = (self.write_offset, self.write_offset + length);
         let is_over = |oldest: &EarlyPacket| oldest.from < end && from < oldest.from + oldest.length;
         while self.packets.len() >= PACKETS_MAX || self.packets.front().is_some_and(is_over) {
             self.packets.pop_front();
         }
         self.bytes[from..end].copy_from_slice(payload);
-        self.packets.push_back(EarlyPacket { of: *of, restarts, from, length });
-        self.at = end;
+        self.packets.push_back(EarlyPacket { context: *packet_context, restarts, from, length });
+        self.write_offset = end;
     }
 
-    /// The packets that are kept, the latest first.
+    /// Iterates over the kept packets, the latest first.
     pub fn latest_first(&self) -> impl Iterator<Item = (&EarlyPacket, &[u8])> {
         self.packets.iter().rev().map(|packet| (packet, &self.bytes[packet.from..][..packet.length]))
     }

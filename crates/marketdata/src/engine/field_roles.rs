@@ -14,7 +14,7 @@ macro_rules! field_roles {
         }
 
         impl FieldRole {
-            /// By its number; none of what was not asked for.
+            /// Returns the role with this number, or `None` for a field that the handler does not use.
             #[inline(always)]
             pub fn from_number(number: u16) -> Option<Self> {
                 match number {
@@ -90,7 +90,7 @@ pub(super) const FIELDS: [(&str, FieldRole); 24] = [
 ];
 
 impl std::fmt::Display for FieldRole {
-    /// As mappings name it.
+    /// Writes the name that mappings use.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let field = FIELDS.iter().find(|(_, tag)| tag == self).map(|(name, _)| *name);
         f.write_str(field.unwrap_or(match self {

@@ -21,13 +21,13 @@ use unitape_model::Price;
 pub(super) fn extract_fields(
     message: &Message<'_>,
     kind: Option<MessageKind>,
-    at: usize,
+    offset: usize,
     context: VisitorContext<'_>,
     batch: &mut PacketMessages,
 ) {
-    if let Some(mut taking) = FieldVisitor::new(message, kind, at, context, batch) {
-        message.visit(&mut taking);
-        taking.message.entries.to = taking.entries.len() as u32;
+    if let Some(mut visitor) = FieldVisitor::new(message, kind, offset, context, batch) {
+        message.visit(&mut visitor);
+        visitor.message.entries.to = visitor.entries.len() as u32;
     }
 }
 
@@ -48,17 +48,17 @@ pub(super) struct FieldVisitor<'r> {
     texts: &'r mut Vec<u8>,
     unknown: &'r mut u64,
     kind: MessageKind,
-    place: FieldOwner,
+    owner: FieldOwner,
     /// The place of the message that is inside this one.
-    around: FieldOwner,
+    outer_owner: FieldOwner,
     /// Groups, sequences and elements around the place, and how many of them are around the elements that are entries.
-    nest: u32,
-    level: u32,
+    depth: u32,
+    entry_depth: u32,
     /// Messages in the message around it.
-    inner: u32,
+    message_depth: u32,
 }
 
-/// Whose fields come.
+/// The owner of the fields that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldOwner {
     Message,
@@ -74,59 +74,59 @@ impl MessageVisitor for FieldVisitor<'_> {
     #[inline(always)]
     fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
         let Some(tag) = FieldRole::from_number(tag) else { return };
-        if self.place == FieldOwner::Entry {
+        if self.owner == FieldOwner::Entry {
             self.of_entry(tag, value);
-        } else if self.place == FieldOwner::Message {
+        } else if self.owner == FieldOwner::Message {
             self.of_message(tag, value);
         }
     }
 
     #[inline(always)]
     fn group(&mut self, _tag: u16) {
-        self.nest += 1;
+        self.depth += 1;
     }
 
     #[inline(always)]
     fn sequence(&mut self, tag: u16, _elements: u32) {
-        self.nest += 1;
-        if tag == FieldRole::Entries as u16 && self.inner == 0 {
-            self.level = self.nest;
+        self.depth += 1;
+        if tag == FieldRole::Entries as u16 && self.message_depth == 0 {
+            self.entry_depth = self.depth;
         }
     }
 
     #[inline(always)]
     fn element(&mut self) {
-        if self.nest == self.level {
+        if self.depth == self.entry_depth {
             self.entries.push(EntryFields::with_instrument(self.message.instrument));
-            self.place = FieldOwner::Entry;
+            self.owner = FieldOwner::Entry;
         }
-        self.nest += 1;
+        self.depth += 1;
     }
 
     #[inline(always)]
     fn end(&mut self) {
-        self.nest -= 1;
-        if self.nest == self.level && self.place == FieldOwner::Entry {
-            self.place = FieldOwner::Message;
+        self.depth -= 1;
+        if self.depth == self.entry_depth && self.owner == FieldOwner::Entry {
+            self.owner = FieldOwner::Message;
             self.entry_ends();
         }
-        if self.nest < self.level {
-            self.level = NOWHERE;
+        if self.depth < self.entry_depth {
+            self.entry_depth = NOWHERE;
         }
     }
 
     #[inline(always)]
     fn parts(&mut self, parts: &mut MessagePartIter<'_>) {
-        if self.place == FieldOwner::Message {
+        if self.owner == FieldOwner::Message {
             self.parts_of_message(parts);
-            if self.nest != self.level || !parts.element() {
+            if self.depth != self.entry_depth || !parts.element() {
                 return;
             }
             self.element();
         }
-        while self.place == FieldOwner::Entry {
+        while self.owner == FieldOwner::Entry {
             self.parts_of_entry(parts);
-            if self.nest.wrapping_sub(1) != self.level || !parts.element() {
+            if self.depth.wrapping_sub(1) != self.entry_depth || !parts.element() {
                 return;
             }
             self.entry_ends();
@@ -135,27 +135,27 @@ impl MessageVisitor for FieldVisitor<'_> {
     }
 
     fn inner(&mut self, _template: usize) {
-        if self.inner == 0 {
-            self.around = std::mem::replace(&mut self.place, FieldOwner::Inner);
+        if self.message_depth == 0 {
+            self.outer_owner = std::mem::replace(&mut self.owner, FieldOwner::Inner);
         }
-        self.inner += 1;
+        self.message_depth += 1;
     }
 
     fn inner_end(&mut self) {
-        self.inner -= 1;
-        if self.inner == 0 {
-            self.place = self.around;
+        self.message_depth -= 1;
+        if self.message_depth == 0 {
+            self.owner = self.outer_owner;
         }
     }
 }
 
 impl<'r> FieldVisitor<'r> {
-    /// Starts a message without any field read yet; none where its fields are not wanted.
+    /// Starts a message without any field read yet. Returns `None` if its fields are not needed.
     #[inline(always)]
     pub(super) fn new(
         message: &Message<'_>,
         kind: Option<MessageKind>,
-        at: usize,
+        offset: usize,
         context: VisitorContext<'r>,
         batch: &'r mut PacketMessages,
     ) -> Option<Self> {
@@ -165,7 +165,7 @@ impl<'r> FieldVisitor<'r> {
         messages.push(MessageFields {
             kind,
             template: message.template as u32,
-            at: at as u32,
+            offset: offset as u32,
             length: message.bytes as u32,
             entries: BatchRange { from, to: from },
             ..MessageFields::NOTHING
@@ -180,11 +180,11 @@ impl<'r> FieldVisitor<'r> {
             texts,
             unknown,
             kind,
-            place: FieldOwner::Message,
-            around: FieldOwner::Message,
-            nest: 0,
-            level: NOWHERE,
-            inner: 0,
+            owner: FieldOwner::Message,
+            outer_owner: FieldOwner::Message,
+            depth: 0,
+            entry_depth: NOWHERE,
+            message_depth: 0,
         })
     }
 
@@ -197,20 +197,22 @@ impl<'r> FieldVisitor<'r> {
         let codes = &config.codes;
         while let Some(part) = parts.first() {
             let Some(tag) = FieldRole::from_number(part.tag()) else { return };
-            let taken = match tag {
+            let outcome = match tag {
                 FieldRole::Instrument => part.uint().map(|n| entry.instrument = NativeId::number(n)),
                 FieldRole::Action => {
                     meaning(&codes.action, part).and_then(update_of).map(|action| entry.action = Some(action))
                 }
-                FieldRole::Type => meaning(&codes.r#type, part).map(|meaning| entry.sort = type_of(meaning)),
+                FieldRole::Type => {
+                    meaning(&codes.r#type, part).map(|meaning| entry.entry_type = type_of(meaning))
+                }
                 FieldRole::Px => part
                     .decimal()
                     .and_then(|(mantissa, exponent)| px_of(mantissa, exponent))
                     .map(|px| entry.px = px),
                 FieldRole::Qty => {
                     let exponent = config.qty_exponent;
-                    let whole = whole(part).map(|mantissa| (mantissa, exponent));
-                    whole
+                    let integer = whole_number(part).map(|mantissa| (mantissa, exponent));
+                    integer
                         .or_else(|| part.decimal())
                         .and_then(|(mantissa, exponent)| qty_of(mantissa, exponent))
                         .map(|qty| entry.qty = Some(qty))
@@ -233,7 +235,7 @@ impl<'r> FieldVisitor<'r> {
                 }
                 _ => None,
             };
-            if taken.is_none() {
+            if outcome.is_none() {
                 return;
             }
             parts.skip_value();
@@ -259,7 +261,7 @@ impl<'r> FieldVisitor<'r> {
         }
     }
 
-    /// A field inside an entry: of the entry, or of the message, wherever that is.
+    /// Takes a field inside an entry; it may belong to the entry or to the message.
     #[inline(never)]
     fn of_entry(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
         let Self { config, ids, entries, unknown, .. } = self;
@@ -272,7 +274,7 @@ impl<'r> FieldVisitor<'r> {
                 entry.action.map(|_| ())
             }
             FieldRole::Type => {
-                entry.sort = type_of(code(&codes.r#type, value));
+                entry.entry_type = type_of(code(&codes.r#type, value));
                 Some(())
             }
             FieldRole::Px => px(value, config.px_exponent).map(|px| entry.px = px),
@@ -337,7 +339,7 @@ impl<'r> FieldVisitor<'r> {
         }
     }
 
-    /// The first thing that is wrong counts.
+    /// Notes a fault of the message. Only the first fault counts.
     #[cold]
     fn bad(&mut self, code: &'static str, tag: FieldRole) {
         self.message.bad.get_or_insert(MarketMessageFault { code, tag });
@@ -391,7 +393,7 @@ impl<'r> FieldVisitor<'r> {
         }
     }
 
-    /// The entry in hand is complete.
+    /// Completes the current entry.
     #[inline(always)]
     fn entry_ends(&mut self) {
         let Some(entry) = self.entries.last() else { return };
@@ -401,7 +403,7 @@ impl<'r> FieldVisitor<'r> {
             self.message.instrument_state = first(self.message.instrument_state, entry.instrument_state);
         }
         let missing = |tag| Some(EntryFault::Lacks(tag));
-        let wrong = match (kind, entry.sort) {
+        let wrong = match (kind, entry.entry_type) {
             (MessageKind::MassState, _) if entry.instrument.is_none() => missing(FieldRole::Instrument),
             (MessageKind::MassState, _) => None,
             (_, EntryType::Ignore) => Some(EntryFault::Unknown),
@@ -437,12 +439,12 @@ impl<'r> FieldVisitor<'r> {
 /// Why an entry is not as it must be.
 enum EntryFault {
     Lacks(FieldRole),
-    /// It is counted, and not used.
+    /// The message is counted, and not used.
     Unknown,
     Unused,
 }
 
-/// The meaning of the code at this place, if it is encoded as codes mostly are.
+/// Returns the meaning of the code in `part`, if it has the usual encoding of codes.
 #[inline(always)]
 fn meaning(table: &CodeMeanings, part: MessagePart<'_>) -> Option<u8> {
     match part.uint() {
@@ -451,16 +453,16 @@ fn meaning(table: &CodeMeanings, part: MessagePart<'_>) -> Option<u8> {
     }
 }
 
-/// A whole number.
+/// Reads a whole number.
 #[inline(always)]
-fn whole(part: MessagePart<'_>) -> Option<i64> {
+fn whole_number(part: MessagePart<'_>) -> Option<i64> {
     match part.uint() {
         Some(n) => i64::try_from(n).ok(),
         None => part.int(),
     }
 }
 
-/// The meanings of actions, in the order of their words.
+/// Returns the action with this index in the list of words.
 #[inline(always)]
 fn update_of(meaning: u8) -> Option<EntryAction> {
     Some(match meaning {
@@ -475,7 +477,7 @@ fn update_of(meaning: u8) -> Option<EntryAction> {
     })
 }
 
-/// The type of an entry by its code's meaning.
+/// Returns the type of an entry from the meaning of its code.
 #[inline(always)]
 fn type_of(meaning: u8) -> EntryType {
     match meaning {

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use unitape_base::toml;
 
-/// A mapping with a table `[fast]`. These are all the keys that such a file may have, also where a feed reads it.
+/// A mapping with a table `[fast]`. The file may have only these keys, also if a feed reads it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingFile {
@@ -35,13 +35,13 @@ impl MappingFile {
     /// Reads one; `origin` names it in errors.
     ///
     /// # Errors
-    /// The error in the text, with its line.
+    /// Fails at an error in the text; the error has its line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let fail = |(origin, what)| Error::Mapping { origin, what };
-        let sort: MappingKeys = toml::parse(text, origin).map_err(fail)?;
-        if sort.format.as_deref() != Some("fast") || sort.fast.is_none() {
-            let what = "a handler needs format fast and a table [fast] with channels".to_owned();
-            return Err(fail((toml::origin(origin, text, &["format"]), what)));
+        let fail = |(origin, reason)| Error::Mapping { origin, reason };
+        let keys: MappingKeys = toml::parse(text, origin).map_err(fail)?;
+        if keys.format.as_deref() != Some("fast") || keys.fast.is_none() {
+            let reason = "a handler needs format fast and a table [fast] with channels".to_owned();
+            return Err(fail((toml::origin(origin, text, &["format"]), reason)));
         }
         toml::parse(text, origin).map_err(fail)
     }

@@ -25,7 +25,7 @@ pub(super) struct PacketDecoder {
     decoders: Vec<Decoder>,
     hand: PacketBuffer,
     /// The template of the packet's header, where that was read without the decoder: the packet is not in hand yet.
-    behind: Option<u32>,
+    header_template: Option<u32>,
     /// The fields of the current packet's messages.
     pub batch: PacketMessages,
 }
@@ -43,7 +43,7 @@ const ROOM: usize = 1024;
 
 impl PacketBuffer {
     #[inline]
-    fn take(&mut self, payload: &[u8]) {
+    fn copy_from(&mut self, payload: &[u8]) {
         self.length = payload.len();
         if self.buffer.len() < payload.len() + ROOM {
             self.buffer.resize(payload.len() + ROOM, 0);
@@ -60,12 +60,12 @@ pub(super) struct PacketFault {
 
 impl PacketDecoder {
     pub fn new(config: Arc<HandlerConfig>) -> Self {
-        let projected = |set: u16| Decoder::with_projection(config.sets[usize::from(set)].wanted.clone());
+        let projected = |set: u16| Decoder::with_projection(config.sets[usize::from(set)].projection.clone());
         let decoders = config.channels.iter().map(|c| projected(c.set)).collect();
         Self {
             decoders,
             hand: PacketBuffer::default(),
-            behind: None,
+            header_template: None,
             batch: PacketMessages::default(),
             config,
         }
@@ -74,18 +74,18 @@ impl PacketDecoder {
     /// Reads the part before the messages of a packet; returns where they begin.
     #[inline]
     pub fn open(&mut self, channel: ChannelId, payload: &[u8]) -> Result<(PacketHeader, usize), PacketFault> {
-        let Self { config, decoders, hand, behind, .. } = self;
-        *behind = None;
+        let Self { config, decoders, hand, header_template, .. } = self;
+        *header_template = None;
         let set = &config.sets[usize::from(config.channels[channel.index()].set)];
-        if let Some(plain) = &set.plain
-            && let Some((head, body)) = plain.read(payload, config.time)
+        if let Some(program) = &set.header_program
+            && let Some((head, body)) = program.read(payload, config.time)
             && head.sequence.is_some()
         {
-            *behind = Some(plain.id);
+            *header_template = Some(program.id);
             return Ok((head, body));
         }
         let decoder = &mut decoders[channel.index()];
-        hand.take(payload);
+        hand.copy_from(payload);
         if config.reset != DictionaryResetMode::Never {
             decoder.reset();
         }
@@ -124,7 +124,7 @@ impl PacketDecoder {
         }
     }
 
-    /// Reads all messages of a packet, from a place on; it is the one that was opened last.
+    /// Reads all messages of a packet from `offset` on. The packet is the last one opened.
     #[inline]
     pub fn body(
         &mut self,
@@ -132,88 +132,102 @@ impl PacketDecoder {
         body: PacketBody<'_>,
         ids: &mut LongIdTable,
     ) -> Result<(), PacketFault> {
-        let PacketBody { payload, offset: mut at } = body;
-        let Self { config, decoders, hand, behind, batch } = self;
+        let PacketBody { payload, offset: mut message_offset } = body;
+        let Self { config, decoders, hand, header_template, batch } = self;
         let decoder = &mut decoders[channel.index()];
-        if let Some(header) = behind.take() {
-            hand.take(payload);
+        if let Some(header) = header_template.take() {
+            hand.copy_from(payload);
             decoder.reset_to_template_id(header);
         }
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
         let set = &config.sets[usize::from(config.channels[channel.index()].set)];
         // Nothing lies between messages, and nothing has to be done there.
-        let plain = match config.framing {
+        let is_contiguous = match config.framing {
             PacketFraming::Length | PacketFraming::Number { every: true, .. } => false,
             PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
                 config.reset != DictionaryResetMode::Message
             }
         };
-        while at < payload.len() {
+        while message_offset < payload.len() {
             let mut end = payload.len();
-            if !plain {
-                (at, end) = next_message_range(config, payload, at)?;
+            if !is_contiguous {
+                (message_offset, end) = next_message_range(config, payload, message_offset)?;
                 if config.reset == DictionaryResetMode::Message {
                     decoder.reset();
                 }
             }
-            let decoded = decoder.decode_in(&hand.buffer, at..end);
+            let decoded = decoder.decode_in(&hand.buffer, message_offset..end);
             // It is not moved: that would be a copy for each message.
             let message = match &decoded {
                 Ok(message) => message,
-                Err(fault) => return Err(bad(fault, at)),
+                Err(fault) => return Err(bad(fault, message_offset)),
             };
             let length = message.bytes;
-            if !plain && config.framing == PacketFraming::Length && at + length != end {
-                let detail = format!("bytes behind the message at byte {at}");
+            if !is_contiguous && config.framing == PacketFraming::Length && message_offset + length != end {
+                let detail = format!("bytes behind the message at byte {message_offset}");
                 return Err(PacketFault { code: "garbage", detail });
             }
             let context = VisitorContext { config, ids };
-            field_visitor::extract_fields(message, set.kinds[message.template], at, context, batch);
-            at += length;
+            field_visitor::extract_fields(
+                message,
+                set.kinds[message.template],
+                message_offset,
+                context,
+                batch,
+            );
+            message_offset += length;
         }
         Ok(())
     }
 }
 
 #[cold]
-fn bad(fault: &MessageFault, at: usize) -> PacketFault {
-    PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
+fn bad(fault: &MessageFault, offset: usize) -> PacketFault {
+    PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {offset}") }
 }
 
-/// Start of the next message, after the bytes before it, and its limit.
+/// Returns the start of the next message, after the bytes before it, and its limit.
 #[inline(never)]
 fn next_message_range(
     config: &HandlerConfig,
     payload: &[u8],
-    at: usize,
+    offset: usize,
 ) -> Result<(usize, usize), PacketFault> {
     match config.framing {
         PacketFraming::Number { bytes, skip, every: true, .. } => {
-            let at = at + usize::from(bytes) + usize::from(skip);
-            if at >= payload.len() {
-                return Err(PacketFault { code: "truncated", detail: format!("no message at byte {at}") });
+            let offset = offset + usize::from(bytes) + usize::from(skip);
+            if offset >= payload.len() {
+                return Err(PacketFault {
+                    code: "truncated",
+                    detail: format!("no message at byte {offset}"),
+                });
             }
-            Ok((at, payload.len()))
+            Ok((offset, payload.len()))
         }
-        PacketFraming::Length => length(payload, at),
+        PacketFraming::Length => length(payload, offset),
         PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
-            Ok((at, payload.len()))
+            Ok((offset, payload.len()))
         }
     }
 }
 
-/// The message after its length.
-fn length(payload: &[u8], at: usize) -> Result<(usize, usize), PacketFault> {
-    let left = &payload[at..];
+/// Returns the range of a message that follows its length.
+fn length(payload: &[u8], offset: usize) -> Result<(usize, usize), PacketFault> {
+    let left = &payload[offset..];
     let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {
-        return Err(PacketFault { code: "truncated", detail: format!("a length without end at byte {at}") });
+        return Err(PacketFault {
+            code: "truncated",
+            detail: format!("a length without end at byte {offset}"),
+        });
     };
     let length = left[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
-    let from = at + stop + 1;
+    let from = offset + stop + 1;
     match usize::try_from(length).ok().and_then(|n| from.checked_add(n)).filter(|end| *end <= payload.len()) {
         Some(end) if end > from => Ok((from, end)),
-        Some(_) => Err(PacketFault { code: "D12", detail: format!("a message without a byte at byte {at}") }),
+        Some(_) => {
+            Err(PacketFault { code: "D12", detail: format!("a message without a byte at byte {offset}") })
+        }
         None => Err(PacketFault {
             code: "truncated",
             detail: format!("the packet ends inside the message at byte {from}"),

@@ -15,14 +15,14 @@ pub(super) struct IdTable {
 #[derive(Clone, Copy, Debug)]
 struct IdSlot {
     bits: u64,
-    /// Its pair, and what kind of id it is.
-    of: u32,
-    /// [`FREE`] where there is none.
+    /// The pair of the id, and the kind of the id.
+    pair_and_kind: u32,
+    /// The number; [`FREE`] if the slot is free.
     number: u32,
 }
 
 const FREE: u32 = u32::MAX;
-const NONE: IdSlot = IdSlot { bits: 0, of: 0, number: FREE };
+const NONE: IdSlot = IdSlot { bits: 0, pair_and_kind: 0, number: FREE };
 
 impl Default for IdTable {
     fn default() -> Self {
@@ -31,49 +31,51 @@ impl Default for IdTable {
 }
 
 impl IdTable {
-    /// The number of an id; none while it has none.
+    /// Looks up the number of an id, or returns `None` if it has no number.
     #[inline(always)]
     pub fn get(&self, pair: u16, id: NativeId) -> Option<u32> {
-        let slot = self.slot(id.bits, of(pair, id));
+        let slot = self.slot(id.bits, pack_pair_and_kind(pair, id));
         let number = self.slots[slot].number;
         (number != FREE).then_some(number)
     }
 
-    /// Gives an id that has none its number.
+    /// Assigns a number to an id that has no number.
     pub fn insert(&mut self, pair: u16, id: NativeId, number: u32) {
         assert_ne!(number, FREE, "a number that means none");
         if self.count * 2 >= self.slots.len() {
             self.bits += 1;
             let slots = std::mem::replace(&mut self.slots, vec![NONE; 1 << self.bits]);
-            for known in slots.into_iter().filter(|slot| slot.number != FREE) {
-                let slot = self.slot(known.bits, known.of);
-                self.slots[slot] = known;
+            for old_slot in slots.into_iter().filter(|slot| slot.number != FREE) {
+                let slot = self.slot(old_slot.bits, old_slot.pair_and_kind);
+                self.slots[slot] = old_slot;
             }
         }
-        let (bits, of) = (id.bits, of(pair, id));
-        let slot = self.slot(bits, of);
+        let (bits, pair_and_kind) = (id.bits, pack_pair_and_kind(pair, id));
+        let slot = self.slot(bits, pair_and_kind);
         assert_eq!(self.slots[slot].number, FREE, "it has a number");
-        self.slots[slot] = IdSlot { bits, of, number };
+        self.slots[slot] = IdSlot { bits, pair_and_kind, number };
         self.count += 1;
     }
 
-    /// The place of an id, or the place for it.
+    /// Returns the slot of an id, or the free slot for it.
     #[inline(always)]
-    fn slot(&self, bits: u64, of: u32) -> usize {
+    fn slot(&self, bits: u64, pair_and_kind: u32) -> usize {
         let last = self.slots.len() - 1;
         // Its highest bits, which all of an id's change, and by which numbers in a row are far from each other.
-        let hash = (bits ^ u64::from(of) << 40).wrapping_mul(ODD);
-        let mut at = (hash >> (u64::BITS - self.bits)) as usize & last;
-        while self.slots[at].number != FREE && (self.slots[at].bits, self.slots[at].of) != (bits, of) {
-            at = (at + 1) & last;
+        let hash = (bits ^ u64::from(pair_and_kind) << 40).wrapping_mul(ODD);
+        let mut index = (hash >> (u64::BITS - self.bits)) as usize & last;
+        while self.slots[index].number != FREE
+            && (self.slots[index].bits, self.slots[index].pair_and_kind) != (bits, pair_and_kind)
+        {
+            index = (index + 1) & last;
         }
-        at
+        index
     }
 }
 
 #[inline]
-fn of(pair: u16, id: NativeId) -> u32 {
-    u32::from(pair) << 8 | u32::from(id.sort)
+fn pack_pair_and_kind(pair: u16, id: NativeId) -> u32 {
+    u32::from(pair) << 8 | u32::from(id.kind)
 }
 
 /// 2^64 by the golden ratio, odd.
@@ -95,17 +97,17 @@ mod tests {
         /// way of another.
         #[test]
         fn as_a_map_has_them(ids in prop::collection::vec((0u16..3, any_bits(), 250u8..255), 0..600)) {
-            let (mut known, mut twin) = (IdTable::default(), HashMap::new());
-            for (n, (pair, bits, sort)) in ids.into_iter().enumerate() {
-                let id = NativeId { bits, sort };
-                prop_assert_eq!(known.get(pair, id), twin.get(&(pair, id)).copied());
+            let (mut table, mut twin) = (IdTable::default(), HashMap::new());
+            for (n, (pair, bits, kind)) in ids.into_iter().enumerate() {
+                let id = NativeId { bits, kind };
+                prop_assert_eq!(table.get(pair, id), twin.get(&(pair, id)).copied());
                 twin.entry((pair, id)).or_insert_with(|| {
-                    known.insert(pair, id, n as u32);
+                    table.insert(pair, id, n as u32);
                     n as u32
                 });
             }
             for ((pair, id), number) in twin {
-                prop_assert_eq!(known.get(pair, id), Some(number));
+                prop_assert_eq!(table.get(pair, id), Some(number));
             }
         }
     }

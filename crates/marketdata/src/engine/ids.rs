@@ -7,23 +7,23 @@ use unitape_fast::{DecodedValue, FieldValue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NativeId {
     pub bits: u64,
-    pub sort: u8,
+    pub kind: u8,
 }
 
 impl NativeId {
-    pub const NONE: NativeId = NativeId { bits: 0, sort: 255 };
+    pub const NONE: NativeId = NativeId { bits: 0, kind: 255 };
     pub const NUMBER: u8 = 254;
     /// In [`LongIdTable`].
     pub const LONG: u8 = 253;
 
-    /// Whether it is [`NativeId::NONE`]: no other is of its kind.
+    /// Returns whether the id is [`NativeId::NONE`]. No other id has its kind.
     #[inline(always)]
     pub const fn is_none(self) -> bool {
-        self.sort == Self::NONE.sort
+        self.kind == Self::NONE.kind
     }
 
     pub const fn number(bits: u64) -> Self {
-        NativeId { bits, sort: Self::NUMBER }
+        NativeId { bits, kind: Self::NUMBER }
     }
 }
 
@@ -42,19 +42,19 @@ impl LongIdTable {
     pub fn intern(&mut self, value: DecodedValue<'_>) -> Option<NativeId> {
         match value.uint() {
             Some(n) => Some(NativeId::number(n)),
-            None => self.other(value.get()),
+            None => self.intern_value(value.get()),
         }
     }
 
     #[inline(never)]
-    fn other(&mut self, value: FieldValue<'_>) -> Option<NativeId> {
+    fn intern_value(&mut self, value: FieldValue<'_>) -> Option<NativeId> {
         match value {
             FieldValue::UInt(n) => Some(NativeId::number(n)),
             FieldValue::Int(n) => Some(NativeId::number(n as u64)),
             FieldValue::Text(text) | FieldValue::Bytes(text) if text.len() <= 8 => {
                 let mut word = [0; 8];
                 word[..text.len()].copy_from_slice(text);
-                Some(NativeId { bits: u64::from_le_bytes(word), sort: text.len() as u8 })
+                Some(NativeId { bits: u64::from_le_bytes(word), kind: text.len() as u8 })
             }
             FieldValue::Text(text) | FieldValue::Bytes(text) => self.long(text),
             FieldValue::Decimal { .. } => None,
@@ -64,23 +64,23 @@ impl LongIdTable {
     #[cold]
     fn long(&mut self, text: &[u8]) -> Option<NativeId> {
         let bits = match self.places.get(text) {
-            Some(place) => u64::from(*place),
+            Some(index) => u64::from(*index),
             // An id that is no text is shown in two digits a byte.
             None if text.len() > ID_BYTES_MAX / 2 && std::str::from_utf8(text).is_err() => return None,
             None if self.texts.len() >= IDS_MAX || text.len() > ID_BYTES_MAX => return None,
             None => {
-                let place = self.texts.len() as u32;
+                let index = self.texts.len() as u32;
                 self.texts.push(text.into());
-                self.places.insert(text.into(), place);
-                u64::from(place)
+                self.places.insert(text.into(), index);
+                u64::from(index)
             }
         };
-        Some(NativeId { bits, sort: NativeId::LONG })
+        Some(NativeId { bits, kind: NativeId::LONG })
     }
 
-    /// Its bytes, where it is a text.
+    /// Returns the bytes of a text id, or `None` for a number.
     pub fn text<'a>(&'a self, id: NativeId, short: &'a mut [u8; 8]) -> Option<&'a [u8]> {
-        match id.sort {
+        match id.kind {
             NativeId::NUMBER => None,
             NativeId::LONG => self.texts.get(id.bits as usize).map(|text| &text[..]),
             len => {
@@ -90,7 +90,7 @@ impl LongIdTable {
         }
     }
 
-    /// As it is shown; bytes that are no text in hexadecimal digits, so that no two are alike.
+    /// Formats an id for display. Bytes that are not UTF-8 become hexadecimal digits, so that no two ids look alike.
     pub fn display_text(&self, id: NativeId) -> String {
         match self.text(id, &mut [0; 8]) {
             Some(text) => match std::str::from_utf8(text) {

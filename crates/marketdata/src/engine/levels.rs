@@ -11,8 +11,8 @@ use super::products::TrackedInstrument;
 use super::stats::ProductCounters;
 use unitape_model::{InstrumentId, Price, Side};
 
-/// Applies an entry for a level, or for an empty book. Returns whether it is possible: an entry at a place that its
-/// side does not have shows that the book is not the venue's. Where a snapshot repairs the book, no event is emitted
+/// Applies an entry for a level, or for an empty book. Returns whether it is possible: an entry at a depth that its
+/// side does not have shows that the book differs from the venue's. If a snapshot repairs the book, no event is emitted
 /// for such a level.
 #[inline]
 pub(super) fn apply(
@@ -31,7 +31,7 @@ pub(super) fn apply(
     }
 }
 
-/// The level of an entry.
+/// Makes the level update of an entry.
 #[inline(always)]
 pub(super) fn level_update(
     instrument: InstrumentId,
@@ -50,14 +50,14 @@ pub(super) fn level_update(
     }
 }
 
-/// Applies the usual kind of entry: a non-empty level at a place that its side has or that comes next, with room. It
-/// counts the entry. It returns none for all others and changes nothing.
+/// Applies the usual kind of entry: a non-empty level at an existing or the next depth, with room for it. Counts the
+/// entry. Returns `None` for any other entry and changes nothing.
 #[inline(always)]
 pub(super) fn apply_plain(
     instrument: &mut TrackedInstrument,
     entry: &EntryFields,
 ) -> Option<(Side, UpdateAction)> {
-    let side = match entry.sort {
+    let side = match entry.entry_type {
         EntryType::Bid => Side::Buy,
         EntryType::Offer => Side::Sell,
         _ => return None,
@@ -93,7 +93,7 @@ pub(super) fn apply_any(
     counters: &mut ProductCounters,
     emit: &mut impl FnMut(MarketEvent<'static>),
 ) -> bool {
-    let side = match entry.sort {
+    let side = match entry.entry_type {
         EntryType::Bid => Side::Buy,
         EntryType::Offer => Side::Sell,
         EntryType::Empty => {
@@ -103,9 +103,9 @@ pub(super) fn apply_any(
         EntryType::Trade | EntryType::Ignore => return true,
     };
     let mut update = entry.action.unwrap_or(EntryAction::New);
-    let (place, max) = (entry.depth, instrument.depth);
+    let (entry_depth, max) = (entry.depth, instrument.depth);
     let mut fits = true;
-    let action = if place == 0 {
+    let action = if entry_depth == 0 {
         // Without a place the level is known by its price, and none are counted.
         match update {
             EntryAction::New => UpdateAction::Add,
@@ -121,7 +121,7 @@ pub(super) fn apply_any(
     } else {
         let mended = instrument.mended;
         let levels = &mut instrument.levels[side as usize];
-        if max > 0 && place > max {
+        if max > 0 && entry_depth > max {
             counters.beyond += 1;
             return true;
         }
@@ -131,9 +131,9 @@ pub(super) fn apply_any(
             update = EntryAction::Delete;
         }
         fits = match update {
-            EntryAction::New => place - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
+            EntryAction::New => entry_depth - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
             EntryAction::Ignore => true,
-            _ => place <= *levels,
+            _ => entry_depth <= *levels,
         };
         if !fits {
             counters.misplaced += 1;
@@ -155,12 +155,12 @@ pub(super) fn apply_any(
                 UpdateAction::Delete
             }
             EntryAction::Thru | EntryAction::From => {
-                let what = if update == EntryAction::Thru {
-                    ImpliedDeletion::Thru(place)
+                let deletion = if update == EntryAction::Thru {
+                    ImpliedDeletion::Thru(entry_depth)
                 } else {
-                    ImpliedDeletion::From(place)
+                    ImpliedDeletion::From(entry_depth)
                 };
-                apply_implied(what, id, side, instrument, emit);
+                apply_implied(deletion, id, side, instrument, emit);
                 return fits;
             }
             EntryAction::Ignore => return fits,
@@ -183,7 +183,7 @@ enum ImpliedDeletion {
 #[cold]
 #[inline(never)]
 fn apply_implied(
-    what: ImpliedDeletion,
+    deletion: ImpliedDeletion,
     id: InstrumentId,
     side: Side,
     instrument: &mut TrackedInstrument,
@@ -191,7 +191,7 @@ fn apply_implied(
 ) {
     let max = instrument.depth;
     let levels = &mut instrument.levels[side as usize];
-    let (first, count) = match what {
+    let (first, count) = match deletion {
         ImpliedDeletion::Empty => {
             instrument.levels = [0; 2];
             return emit(MarketEvent::Clear { instrument: id });
@@ -200,18 +200,20 @@ fn apply_implied(
             *levels = max - 1;
             return emit(level_deletion(id, side, max));
         }
-        ImpliedDeletion::Thru(place) => (1, place.min(*levels)),
-        ImpliedDeletion::From(place) => (place, levels.checked_sub(place).map_or(0, |n| n + 1)),
+        ImpliedDeletion::Thru(last_depth) => (1, last_depth.min(*levels)),
+        ImpliedDeletion::From(first_depth) => {
+            (first_depth, levels.checked_sub(first_depth).map_or(0, |n| n + 1))
+        }
     };
     let before = std::mem::replace(levels, *levels - count);
     for n in 0..count {
         // From the best on each is the best by then; from the last on they are as they were.
-        let depth = if let ImpliedDeletion::Thru(_) = what { first } else { before - n };
+        let depth = if let ImpliedDeletion::Thru(_) = deletion { first } else { before - n };
         emit(level_deletion(id, side, depth));
     }
 }
 
-/// The depth of a book has become known, or another: what is beyond it goes.
+/// Removes the levels beyond a new depth of the book.
 pub(super) fn trim(
     id: InstrumentId,
     instrument: &mut TrackedInstrument,
@@ -227,7 +229,7 @@ pub(super) fn trim(
     }
 }
 
-/// The deletion of a level that the venue does not report by itself.
+/// Makes the deletion of a level that the venue does not report itself.
 fn level_deletion(instrument: InstrumentId, side: Side, depth: u16) -> MarketEvent<'static> {
     let (action, px, qty, orders) = (UpdateAction::Delete, Price::NONE, None, None);
     MarketEvent::Level(LevelUpdate { instrument, side, action, px, qty, orders, depth: Some(depth) })
@@ -251,9 +253,16 @@ mod tests {
             9 => Some(EntryAction::Ignore),
             _ => None,
         };
-        let sort = if side { EntryType::Bid } else { EntryType::Offer };
+        let entry_type = if side { EntryType::Bid } else { EntryType::Offer };
         let qty = qty.map(|n| Quantity::new(n, 0).unwrap());
-        EntryFields { sort, action, depth, qty, px: Price(5), ..EntryFields::with_instrument(NativeId::NONE) }
+        EntryFields {
+            entry_type,
+            action,
+            depth,
+            qty,
+            px: Price(5),
+            ..EntryFields::with_instrument(NativeId::NONE)
+        }
     }
 
     proptest! {
@@ -267,7 +276,7 @@ mod tests {
         ) {
             let mut quick = TrackedInstrument::with_depth(depth);
             quick.mended = mended;
-            let mut other = quick;
+            let mut slow = quick;
             let (mut quick_counts, mut other_counts) = (ProductCounters::default(), ProductCounters::default());
             for (side, action, depth, qty) in entries {
                 let entry = entry(side, action, depth, qty);
@@ -275,9 +284,9 @@ mod tests {
                 let fits =
                     apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));
                 let other_fits =
-                    apply_any(InstrumentId(3), &mut other, &entry, &mut other_counts, &mut |step| expected.push(step));
+                    apply_any(InstrumentId(3), &mut slow, &entry, &mut other_counts, &mut |step| expected.push(step));
                 prop_assert_eq!((fits, steps), (other_fits, expected));
-                prop_assert_eq!((quick.levels, quick_counts), (other.levels, other_counts));
+                prop_assert_eq!((quick.levels, quick_counts), (slow.levels, other_counts));
             }
         }
     }

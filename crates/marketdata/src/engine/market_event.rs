@@ -19,28 +19,28 @@ pub struct Packet<'p> {
     pub to: SocketAddr,
     /// The receive time; 0 if its source has no receive times. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// The place of its payload in the source; returned in [`EventContext::place`].
-    pub place: u64,
-    /// Its bytes.
+    /// The place of its payload in the source; returned in [`EventContext::position`].
+    pub position: u64,
+    /// The bytes of the packet.
     pub payload: &'p [u8],
 }
 
 /// Receives events.
 pub trait MarketEventSink {
     /// Receives the next event.
-    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>);
+    fn emit(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>);
 
     /// Receives a [`MarketEvent::Level`], the most frequent event, for sinks with a shorter way for it.
     #[inline(always)]
-    fn emit_level(&mut self, at: &EventContext<'_>, level: &LevelUpdate) {
-        self.emit(at, MarketEvent::Level(*level));
+    fn emit_level(&mut self, context: &EventContext<'_>, level: &LevelUpdate) {
+        self.emit(context, MarketEvent::Level(*level));
     }
 }
 
 impl<F: FnMut(&EventContext<'_>, MarketEvent<'_>)> MarketEventSink for F {
     #[inline]
-    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
-        self(at, step);
+    fn emit(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) {
+        self(context, step);
     }
 }
 
@@ -53,7 +53,7 @@ pub struct EventContext<'t> {
     pub channel: ChannelId,
     /// Line A is 0, line B is 1.
     pub line: u8,
-    /// It belongs to a snapshot, or to changes that waited for one.
+    /// The event belongs to a snapshot, or to changes that waited for a snapshot.
     pub snapshot: bool,
     /// The number of the message in its product or channel.
     pub sequence: Option<u64>,
@@ -62,8 +62,8 @@ pub struct EventContext<'t> {
     /// Receive time of the packet.
     pub ts_recv: UnixNanos,
     /// The place of the message in the source: the place of its packet and its own in it.
-    pub place: u64,
-    /// Its bytes.
+    pub position: u64,
+    /// Length in bytes.
     pub length: u32,
 }
 
@@ -76,7 +76,7 @@ pub enum MarketEvent<'s> {
     Instrument(InstrumentId),
     /// A level of a book.
     Level(LevelUpdate),
-    /// The book of an instrument is empty, or will be given in full by what follows.
+    /// The book of an instrument is empty, or the next events give it in full.
     #[allow(missing_docs)]
     Clear { instrument: InstrumentId },
     /// A trade.
@@ -93,7 +93,7 @@ pub enum MarketEvent<'s> {
     /// Messages of a product are missing; the first and the last of them. These are numbers of messages, also where
     /// the packets of several channels have their own. `alone`: no gap of packets was reported for them.
     #[allow(missing_docs)]
-    Missing { product: ProductId, from: u64, to: u64, alone: bool },
+    Missing { product: ProductId, from: u64, to: u64, is_unexplained: bool },
     /// The product has all its instruments again, and needs no snapshots.
     #[allow(missing_docs)]
     Whole { product: ProductId },
@@ -122,17 +122,17 @@ pub enum MarketEvent<'s> {
 pub struct LevelUpdate {
     /// The instrument.
     pub instrument: InstrumentId,
-    /// Its side.
+    /// The level's side.
     pub side: Side,
     /// The change.
     pub action: UpdateAction,
-    /// Its price; [`Price::NONE`] if the message has none.
+    /// The level's price; [`Price::NONE`] if the message has no price.
     pub px: Price,
     /// The total quantity at this level.
     pub qty: Option<Quantity>,
     /// The number of orders.
     pub orders: Option<u32>,
-    /// Its place from the best, from 1. Without it the price identifies the level.
+    /// The level's depth from the best, from 1. Without it the price identifies the level.
     pub depth: Option<u16>,
 }
 
@@ -156,11 +156,11 @@ pub struct Trade {
 pub struct TradingState<'s> {
     /// The product.
     pub product: ProductId,
-    /// The instrument; none for all instruments of the product.
+    /// The instrument; `None` for all instruments of the product.
     pub instrument: Option<InstrumentId>,
     /// The venue's code.
     pub code: StateCode<'s>,
-    /// The phase that the configuration gives the code.
+    /// The phase of the code in the configuration.
     pub phase: Option<TradingPhase>,
 }
 
@@ -177,11 +177,11 @@ pub enum StateCode<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum UpdateAction {
-    /// It is inserted; by depth, those at its place and after it move back.
+    /// The level is inserted. By depth, the levels at its depth and after it move back.
     Add,
-    /// It is another one now; by depth, the price may be another too.
+    /// The level changes. By depth, the price may change too.
     Change,
-    /// It is removed; by depth, those after it move up.
+    /// The level is removed. By depth, the levels after it move up.
     Delete,
 }
 
@@ -202,7 +202,7 @@ impl TradingPhase {
     /// All of them, as words of events.
     pub const WORDS: [&'static str; 6] = ["pre", "open", "auction", "fixing", "halt", "close"];
 
-    /// The word.
+    /// Returns the word for the value.
     #[must_use]
     pub const fn word(self) -> &'static str {
         Self::WORDS[self as usize]
@@ -223,15 +223,15 @@ pub struct RefusedInput<'s> {
 /// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
-    /// It was used: its events precede this, if any.
+    /// The message was used: its events precede this event, if there are any.
     Used,
-    /// It has nothing that is needed.
+    /// The message has nothing that the engine needs.
     Ignored,
-    /// Its levels wait for a snapshot, and follow with it.
+    /// The message's levels wait for a snapshot, and follow with it.
     Waits,
     /// The other line brought it before, or it arrived twice.
     Duplicate,
-    /// It was refused: [`MarketEvent::Refused`] precedes this.
+    /// The message was refused: [`MarketEvent::Refused`] precedes this event.
     Refused,
     /// A snapshot that arrived before its gap was noticed, and had ended then: it is used now.
     Early,
@@ -251,9 +251,9 @@ pub struct ReferenceTables {
 /// A channel.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Its name.
+    /// The channel's name.
     pub name: String,
-    /// Its role.
+    /// The channel's role.
     pub role: ChannelRole,
 }
 
@@ -270,7 +270,7 @@ pub enum ChannelRole {
 }
 
 impl ChannelRole {
-    /// Its word.
+    /// Returns the word for the role.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -281,20 +281,20 @@ impl ChannelRole {
     }
 }
 
-/// A product: what messages are numbered for. Where a venue numbers by channel, a channel is one.
+/// A product: the unit for which messages are numbered. If a venue numbers messages by channel, a channel is a product.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Product {
     /// The venue's id of it.
     pub id: String,
-    /// Its name; empty until reference data give one.
+    /// The product's name; empty until reference data give a name.
     pub name: String,
-    /// The group by which it is subscribed; its name, if reference data give no group.
+    /// The subscription group; the product's name if reference data give no group.
     pub group: String,
     /// The most levels of a side, if reference data give that.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,
-    /// Its currency.
+    /// The product's currency.
     pub currency: String,
 }
 
@@ -305,9 +305,9 @@ pub struct Instrument {
     pub id: String,
     /// The product, an index of [`ReferenceTables::products`].
     pub product: ProductId,
-    /// Its symbol or description; empty until reference data give one.
+    /// The instrument's symbol or description; empty until reference data give it.
     pub symbol: String,
-    /// The group by which it is subscribed, if that is not its product's.
+    /// The subscription group, if it differs from the product's.
     pub group: String,
     /// The most levels of a side, if reference data give that for the instrument and not for its product.
     pub depth: Option<u16>,
@@ -315,17 +315,17 @@ pub struct Instrument {
     pub tick: Option<Price>,
     /// The contract's size.
     pub multiplier: Option<Quantity>,
-    /// Its currency, where not its product's.
+    /// The instrument's currency, if it differs from the product's.
     pub currency: String,
 }
 
 impl ReferenceTables {
-    /// All instruments that were seen.
+    /// Iterates over all instruments seen so far.
     pub fn instrument_ids(&self) -> impl Iterator<Item = InstrumentId> + use<> {
         (0..self.instruments.len() as u32).map(InstrumentId)
     }
 
-    /// The subscription group of an instrument.
+    /// Returns the subscription group of an instrument.
     #[must_use]
     pub fn group(&self, instrument: InstrumentId) -> &str {
         let instrument = &self.instruments[instrument.index()];

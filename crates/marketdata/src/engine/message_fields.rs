@@ -14,26 +14,26 @@ use super::field_roles::FieldRole;
 use super::ids::NativeId;
 use unitape_model::{Price, Quantity};
 
-/// In place of a number: none.
+/// Represents a missing number.
 pub(super) const NO_NUMBER: u64 = u64::MAX;
 
-/// The number of a message, if it has one.
+/// Returns the number of a message, if it has a number.
 #[inline]
 pub(super) fn as_option(sequence: u64) -> Option<u64> {
     (sequence != NO_NUMBER).then_some(sequence)
 }
 
-/// In place of a time: none.
+/// Represents a missing time.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
 /// The fields of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageFields {
-    /// None for a template that nothing names.
+    /// `None` for a template that the mapping does not name.
     pub kind: Option<MessageKind>,
     pub template: u32,
-    /// Its place in its packet, and its bytes.
-    pub at: u32,
+    /// The message's offset in its packet, and its length in bytes.
+    pub offset: u32,
     pub length: u32,
     pub product: NativeId,
     pub instrument: NativeId,
@@ -42,9 +42,9 @@ pub(super) struct MessageFields {
     pub time: i64,
     pub product_state: NativeId,
     pub instrument_state: NativeId,
-    /// Its entries in the batch.
+    /// The message's entries in the batch.
     pub entries: BatchRange,
-    /// Its definition in the batch, one more; 0 for none.
+    /// Index of the message's definition in the batch, plus one; 0 if it has no definition.
     pub definition: u32,
     /// Why it cannot be used.
     pub bad: Option<MarketMessageFault>,
@@ -81,12 +81,12 @@ pub(super) struct EntryFields {
     pub qty: Option<Quantity>,
     pub trade_id: u64,
     pub instrument_state: NativeId,
-    /// [`u32::MAX`] for none.
+    /// Number of orders; [`u32::MAX`] if it is unknown.
     pub orders: u32,
-    /// 0 for none.
+    /// Depth; 0 if it is missing.
     pub depth: u16,
     pub action: Option<EntryAction>,
-    pub sort: EntryType,
+    pub entry_type: EntryType,
     pub aggressor: u8,
 }
 
@@ -127,19 +127,19 @@ impl PacketMessages {
         &self.texts[range.bounds()]
     }
 
-    /// The entries of a message of the batch.
+    /// Returns the entries of a message in the batch.
     #[inline]
     pub fn entries_of(&self, message: &MessageFields) -> &[EntryFields] {
         &self.entries[message.entries.bounds()]
     }
 }
 
-/// The reference data of a message; all absent if it has none.
+/// Returns the reference data of a message; all fields are absent if it has no such data.
 pub(super) fn definition(message: &MessageFields, batch: &PacketMessages) -> DefinitionFields {
     message
         .definition
         .checked_sub(1)
-        .map_or_else(DefinitionFields::default, |at| batch.definitions[at as usize])
+        .map_or_else(DefinitionFields::default, |index| batch.definitions[index as usize])
 }
 
 impl MessageFields {
@@ -147,7 +147,7 @@ impl MessageFields {
     pub(super) const NOTHING: Self = Self {
         kind: None,
         template: 0,
-        at: 0,
+        offset: 0,
         length: 0,
         product: NativeId::NONE,
         instrument: NativeId::NONE,
@@ -163,7 +163,7 @@ impl MessageFields {
 }
 
 impl EntryFields {
-    /// An empty entry, of the instrument that its message names, if any.
+    /// Makes an empty entry of the instrument that its message names, if any.
     #[inline(always)]
     pub(super) fn with_instrument(instrument: NativeId) -> Self {
         Self {
@@ -176,7 +176,7 @@ impl EntryFields {
             orders: u32::MAX,
             depth: 0,
             action: None,
-            sort: EntryType::Ignore,
+            entry_type: EntryType::Ignore,
             aggressor: NOTHING,
         }
     }

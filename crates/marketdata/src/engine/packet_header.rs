@@ -26,7 +26,7 @@ pub(super) struct PacketHeader {
     pub reset: bool,
 }
 
-/// The header of a packet, as the decoder has read it.
+/// Returns the header of a packet as the decoder has read it.
 pub(super) fn decoded_header(message: &Message<'_>, unit: TimeUnit) -> PacketHeader {
     struct HeaderVisitor(PacketHeader, TimeUnit);
     impl MessageVisitor for HeaderVisitor {
@@ -54,7 +54,7 @@ pub(super) fn decoded_header(message: &Message<'_>, unit: TimeUnit) -> PacketHea
 pub(super) struct HeaderProgram {
     /// The template.
     pub id: u32,
-    /// The id as it is in messages, in as few bytes as it needs.
+    /// The id as messages encode it, in the shortest form.
     lead: Vec<u8>,
     /// Bits of the presence map, which is one byte, that no field has.
     unused: u8,
@@ -64,12 +64,12 @@ pub(super) struct HeaderProgram {
 /// A field.
 #[derive(Clone, Copy, Debug)]
 struct PacketHeaderField {
-    how: HeaderFieldType,
-    /// It may be absent: its number is one more.
+    field_type: HeaderFieldType,
+    /// The field may be absent: its number is then encoded plus one.
     optional: bool,
-    /// Its bit in the presence map, without which it is absent; 0 for none.
+    /// The field's bit in the presence map; the field is absent if the bit is not set. 0 if the field has no bit.
     bit: u8,
-    to: HeaderFieldRole,
+    role: HeaderFieldRole,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,15 +98,16 @@ const LEAD_BITS: u8 = 0xc0;
 const STEPS_MAX: usize = 16;
 
 impl HeaderProgram {
-    /// The program for a template; none where it is not plain. `field_roles` has the fields that are asked for, by name.
+    /// Compiles a template into a program. Returns `None` if the template is not plain. `tags` names the fields to
+    /// read.
     pub fn compile(template: &Template, tags: &[(&str, FieldRole)]) -> Option<Self> {
         let id = template.id?;
-        let mut plain = Self { id, lead: lead(id), unused: !LEAD_BITS, steps: Vec::new() };
+        let mut program = Self { id, lead: lead(id), unused: !LEAD_BITS, steps: Vec::new() };
         let mut bit = 0x20;
         for part in &template.body {
             let Instruction::Field(field) = part else { return None };
             let FieldEncoding::Plain(r#type, operation) = &field.kind else { return None };
-            let how = match r#type {
+            let field_type = match r#type {
                 WireType::UInt32 => HeaderFieldType::Number(u32::MAX.into()),
                 WireType::UInt64 => HeaderFieldType::Number(u64::MAX),
                 WireType::Bytes if !field.optional => HeaderFieldType::Bytes,
@@ -117,12 +118,12 @@ impl HeaderProgram {
                 (Operator::Default, None) if field.optional && bit > 0 => true,
                 _ => return None,
             };
-            if field.meaning != IntegerMeaning::Number || plain.steps.len() == STEPS_MAX {
+            if field.meaning != IntegerMeaning::Number || program.steps.len() == STEPS_MAX {
                 return None;
             }
             // If two ask for one field, the last one has it.
             let tag = tags.iter().rev().find(|(path, _)| *path == field.name.local).map(|(_, tag)| *tag);
-            let to = match tag {
+            let role = match tag {
                 Some(FieldRole::HeadSequence) => HeaderFieldRole::Sequence,
                 Some(FieldRole::HeadSender) => HeaderFieldRole::Sender,
                 Some(FieldRole::HeadPartition) => HeaderFieldRole::Partition,
@@ -130,21 +131,22 @@ impl HeaderProgram {
                 Some(FieldRole::HeadReset) => HeaderFieldRole::Reset,
                 _ => HeaderFieldRole::Nothing,
             };
-            plain.steps.push(PacketHeaderField {
-                how,
+            program.steps.push(PacketHeaderField {
+                field_type,
                 optional: field.optional,
                 bit: if has_bit { bit } else { 0 },
-                to,
+                role,
             });
             if has_bit {
-                plain.unused &= !bit;
+                program.unused &= !bit;
                 bit = bit >> 1 & 0x3f;
             }
         }
-        Some(plain)
+        Some(program)
     }
 
-    /// The header at the start of a packet, and its bytes. None where the decoder is to read it.
+    /// Reads the header at the start of a packet and returns it with its length in bytes. Returns `None` if the decoder
+    /// must read the header.
     #[inline(always)]
     pub fn read(&self, packet: &[u8], unit: TimeUnit) -> Option<(PacketHeader, usize)> {
         let (&map, mut left) = packet.split_first()?;
@@ -160,7 +162,7 @@ impl HeaderProgram {
                 continue;
             }
             let mut value;
-            (value, left) = match step.how {
+            (value, left) = match step.field_type {
                 HeaderFieldType::Number(max) => number(left, max)?,
                 HeaderFieldType::Bytes => bytes(left)?,
             };
@@ -170,7 +172,7 @@ impl HeaderProgram {
                     None => continue,
                 }
             }
-            match step.to {
+            match step.role {
                 HeaderFieldRole::Sequence => head.sequence = Some(value),
                 HeaderFieldRole::Sender => head.sender = value,
                 HeaderFieldRole::Partition => head.partition = value,
@@ -183,7 +185,7 @@ impl HeaderProgram {
     }
 }
 
-/// An unsigned number of up to eight bytes, in as few as it needs, and what is after it.
+/// Reads an unsigned number of up to eight bytes in its shortest form. Returns it with the bytes after it.
 #[inline(always)]
 fn number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
     let (&first, left) = bytes.split_first()?;
@@ -201,7 +203,7 @@ fn long_number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
     (number[0] != 0 && value <= max).then_some((value, left))
 }
 
-/// The number that one to eight bytes are, the highest first, and what is after them.
+/// Reads a number of one to eight bytes, the highest first. Returns it with the bytes after it.
 #[inline(always)]
 fn bytes(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&length, left) = bytes.split_first()?;
@@ -216,7 +218,7 @@ fn bytes(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, &left[length..]))
 }
 
-/// A number in groups of seven bits, the last with the stop bit.
+/// Encodes a number in groups of seven bits, the last with the stop bit.
 fn lead(id: u32) -> Vec<u8> {
     let groups = (0..5).rev().map(|n| (id >> (7 * n) & 0x7f) as u8);
     let mut bytes: Vec<u8> = groups.skip_while(|group| *group == 0).collect();

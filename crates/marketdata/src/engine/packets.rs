@@ -69,7 +69,7 @@ const LATEST: usize = 8;
 const STREAMS_MAX: usize = 256;
 
 impl Engine {
-    /// A handler that has seen nothing.
+    /// Makes a handler that has seen no packets.
     #[must_use]
     pub fn new(config: Arc<HandlerConfig>) -> Self {
         let has = |channel: usize, line: u8| {
@@ -105,51 +105,55 @@ impl Engine {
         (&self.core.tables, &self.core.products)
     }
 
-    /// Whether the levels of an instrument are whole.
+    /// Returns whether the levels of an instrument are complete.
     #[must_use]
     pub fn is_live(&self, instrument: InstrumentId) -> bool {
         self.core.products.instruments[instrument.index()].live
     }
 
-    /// The book that is made of an instrument's levels turned out not to be the venue's: the next snapshot with all that has
-    /// come until now gives it in full, and until then no levels come for it. False where no snapshot will come.
+    /// Requests a snapshot for an instrument whose book turned out to differ from the venue's. The snapshot must
+    /// include all messages received so far; until then no levels of the instrument are emitted. Returns false if no
+    /// snapshot will come.
     pub fn want_snapshot(&mut self, instrument: InstrumentId) -> bool {
         self.core.want_snapshot(instrument)
     }
 
-    /// Processes a datagram. Its events, and those of packets that waited for it or for a timeout, go to `out`.
+    /// Processes a datagram. Its events go to `out`, with the events of packets that waited for it or for a timeout.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(packet.ts_recv.0, out);
         }
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
-            let of = self.packet_context(ChannelId(0), 0, StreamId::NONE, &packet, PacketHeader::default());
+            let packet_context =
+                self.packet_context(ChannelId(0), 0, StreamId::NONE, &packet, PacketHeader::default());
             return self.core.emit_for_packet(
-                &of,
+                &packet_context,
                 packet.payload.len(),
                 MarketEvent::End(MessageOutcome::Ignored),
                 out,
             );
         };
         if let Some(change) = self.pulses[channel.index()].note_packet(line, packet.ts_recv.0) {
-            let of = self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
-            self.line_changes(&of, change, packet.payload.len(), out);
+            let packet_context =
+                self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
+            self.line_changes(&packet_context, change, packet.payload.len(), out);
         }
         let opened = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
-            Err(why) => {
-                let of = self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
-                return self.refuse(&of, packet.payload, &why, out);
+            Err(fault) => {
+                let packet_context =
+                    self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
+                return self.refuse(&packet_context, packet.payload, &fault, out);
             }
         };
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
-            let of = self.packet_context(channel, line, StreamId::NONE, &packet, head);
-            self.keep_early(&of, packet.payload);
+            let packet_context = self.packet_context(channel, line, StreamId::NONE, &packet, head);
+            self.keep_early(&packet_context, packet.payload);
             if self.is_unneeded(channel) {
                 return self.core.emit_for_packet(
-                    &of,
+                    &packet_context,
                     packet.payload.len(),
                     MarketEvent::End(MessageOutcome::Ignored),
                     out,
@@ -160,78 +164,80 @@ impl Engine {
                 PacketBody { payload: packet.payload, offset: body },
                 &mut self.core.ids,
             ) {
-                Ok(()) => self.apply(&of, packet.payload, out),
-                Err(why) => self.refuse(&of, packet.payload, &why, out),
+                Ok(()) => self.apply(&packet_context, packet.payload, out),
+                Err(fault) => self.refuse(&packet_context, packet.payload, &fault, out),
             };
         };
         let Some(stream) = self.stream(channel, &head) else {
-            let why = PacketFault {
+            let fault = PacketFault {
                 code: "no_room",
                 detail: format!("more than {STREAMS_MAX} senders on a channel"),
             };
-            let of = self.packet_context(channel, line, StreamId::NONE, &packet, head);
-            return self.refuse(&of, packet.payload, &why, out);
+            let packet_context = self.packet_context(channel, line, StreamId::NONE, &packet, head);
+            return self.refuse(&packet_context, packet.payload, &fault, out);
         };
         let PacketHeader { time: sent, reset, .. } = head;
-        let Packet { ts_recv: UnixNanos(ts_recv), place, .. } = packet;
-        let SenderStream { origin, stream: at, .. } = &mut self.streams[stream.index()];
-        let of = PacketContext { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
+        let Packet { ts_recv: UnixNanos(ts_recv), position, .. } = packet;
+        let SenderStream { origin, stream: arbitrated_stream, .. } = &mut self.streams[stream.index()];
+        let packet_context =
+            PacketContext { channel, line, stream, origin: *origin, ts_recv, position, sent, reset };
         let arrival = PacketArrival { line, sequence, ts_recv, sent, reset };
-        at.settled = None;
-        let begins = head.reset && at.expected.is_none();
-        let mut verdict = at.offer(arrival, packet.payload.len());
-        if verdict == ArrivalVerdict::Restart || at.settled.is_some() {
-            verdict = self.settle(&of, sequence, verdict, out);
+        arbitrated_stream.aside_verdict = None;
+        let begins = head.reset && arbitrated_stream.expected.is_none();
+        let mut verdict = arbitrated_stream.offer(arrival, packet.payload.len());
+        if verdict == ArrivalVerdict::Restart || arbitrated_stream.aside_verdict.is_some() {
+            verdict = self.resolve_set_aside(&packet_context, sequence, verdict, out);
             // Another packet was decoded in between.
             if matches!(verdict, ArrivalVerdict::Now | ArrivalVerdict::Wait) {
                 _ = self.packets.open(channel, packet.payload);
             }
         }
         if begins && verdict == ArrivalVerdict::Now {
-            self.core.begins_behind_snapshots(&of, out);
+            self.core.begins_behind_snapshots(&packet_context, out);
         }
         let body = PacketBody { payload: packet.payload, offset: body };
-        self.place(&of, SequenceVerdict { sequence, verdict }, body, out);
+        self.handle_verdict(&packet_context, SequenceVerdict { sequence, verdict }, body, out);
     }
 
-    /// No packet arrived until `now`: packets that have waited too long for a missing one are processed without it.
+    /// Handles a pause: no packet arrived until `now`. Packets that have waited too long for a missing packet are
+    /// processed without it.
     pub fn idle(&mut self, now: UnixNanos, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(now.0, out);
         }
     }
 
-    /// Nothing more of these channels will come, after [`Engine::finish`]: all books are stale from here on, and stay as they
-    /// are.
+    /// Closes these channels after [`Engine::finish`]. All books become stale and stay unchanged.
     pub fn close(&mut self, out: &mut impl MarketEventSink) {
         let now = self.streams.iter().map(|s| s.stream.last_heard()).max().unwrap_or(0);
-        let of = PacketContext {
+        let packet_context = PacketContext {
             channel: ChannelId(0),
             line: 0,
             stream: StreamId::NONE,
             origin: StreamId::NONE,
             ts_recv: now,
-            place: 0,
+            position: 0,
             sent: None,
             reset: false,
         };
-        self.core.close(&of, out);
+        self.core.close(&packet_context, out);
     }
 
-    /// The configuration it was made with.
+    /// Returns the configuration of the engine.
     #[must_use]
     pub fn config(&self) -> &HandlerConfig {
         &self.config
     }
 
-    /// Nothing more will come: waiting packets are used unchanged.
+    /// Processes all waiting packets as they are, because no more packets will arrive.
     pub fn finish(&mut self, out: &mut impl MarketEventSink) {
         self.is_over = true;
         for stream in (0..self.streams.len()).map(StreamId::new) {
             self.flush(stream, out);
             for line in 0..2 {
-                if let Some((_, kept)) = self.streams[stream.index()].stream.aside[line].take() {
-                    self.refuse_damaged(stream, kept, out);
+                if let Some((_, held_packet)) = self.streams[stream.index()].stream.aside_packets[line].take()
+                {
+                    self.refuse_damaged(stream, held_packet, out);
                 }
             }
         }
@@ -239,11 +245,11 @@ impl Engine {
         self.lines_end(out);
     }
 
-    /// A line is down, or back.
+    /// Handles a line that goes down or comes back.
     #[cold]
     fn line_changes(
         &mut self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         change: LivenessChange,
         length: usize,
         out: &mut impl MarketEventSink,
@@ -252,23 +258,27 @@ impl Engine {
         let since = UnixNanos(since);
         let step =
             if down { MarketEvent::LineDown { line, since } } else { MarketEvent::LineUp { line, since } };
-        self.core.emit_for_packet(&PacketContext { line, ..*of }, length, step, out);
+        self.core.emit_for_packet(&PacketContext { line, ..*packet_context }, length, step, out);
     }
 
-    /// Nothing more will come: a line that ended well before the other is down, however little time there was to see it.
+    /// Marks lines as down at the end of the input. A line that ended well before the other is down, however little
+    /// time there was to see it.
     fn lines_end(&mut self, out: &mut impl MarketEventSink) {
         let now = self.streams.iter().map(|s| s.stream.last_heard()).max().unwrap_or(0);
         let channels = (0..self.pulses.len() as u16).map(ChannelId);
         for (channel, line) in channels.flat_map(|channel| [(channel, 0), (channel, 1)]) {
             let pulse = self.pulses[channel.index()];
             let of_channel = self.streams.iter().filter(|s| s.channel == channel);
-            let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.packets_behind(line)));
-            if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
+            let behind_count =
+                of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.packets_behind(line)));
+            if pulse.has(line) && !pulse.is_down(line) && behind_count > u64::from(self.config.window.packets)
+            {
                 let change = self.pulses[channel.index()].mark_down(line);
                 let to = self.config.addresses[0].0;
-                let packet = Packet { to, ts_recv: UnixNanos(now), place: 0, payload: &[] };
-                let of = self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
-                self.line_changes(&of, change, 0, out);
+                let packet = Packet { to, ts_recv: UnixNanos(now), position: 0, payload: &[] };
+                let packet_context =
+                    self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
+                self.line_changes(&packet_context, change, 0, out);
             }
         }
     }
@@ -289,7 +299,7 @@ impl Engine {
             stream,
             origin,
             ts_recv: packet.ts_recv.0,
-            place: packet.place,
+            position: packet.position,
             sent,
             reset,
         }
@@ -302,67 +312,88 @@ impl Engine {
     #[inline]
     fn route(&mut self, to: SocketAddr) -> Option<(ChannelId, u8)> {
         match self.route {
-            Some((known, channel, line)) if known == to => Some((channel, line)),
+            Some((cached_address, channel, line)) if cached_address == to => Some((channel, line)),
             _ => {
-                let (to, channel, line) = *self.config.addresses.iter().find(|(known, ..)| *known == to)?;
+                let (to, channel, line) =
+                    *self.config.addresses.iter().find(|(address, ..)| *address == to)?;
                 self.route = Some((to, channel, line));
                 Some((channel, line))
             }
         }
     }
 
-    fn apply(&mut self, of: &PacketContext, payload: &[u8], out: &mut impl MarketEventSink) {
+    fn apply(&mut self, packet_context: &PacketContext, payload: &[u8], out: &mut impl MarketEventSink) {
         if self.packets.batch.messages.is_empty() {
             return self.core.emit_for_packet(
-                of,
+                packet_context,
                 payload.len(),
                 MarketEvent::End(MessageOutcome::Ignored),
                 out,
             );
         }
-        self.core.batch(&self.packets.batch, of, payload, out);
+        self.core.batch(&self.packets.batch, packet_context, payload, out);
         if let Some(pair) = self.core.products.gap_of.take() {
             self.use_early(pair, out);
         }
     }
 
-    /// A packet with what is to be done with it.
+    /// Handles a packet according to the verdict about it.
     #[inline(always)]
-    fn place(
+    fn handle_verdict(
         &mut self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         arrival: SequenceVerdict,
         body: PacketBody<'_>,
         out: &mut impl MarketEventSink,
     ) {
         let (SequenceVerdict { sequence, verdict }, payload) = (arrival, body.payload);
         if let ArrivalVerdict::Now | ArrivalVerdict::Wait = verdict
-            && let Some(change) = self.pulses[of.channel.index()].note_first_copy(of.line, of.ts_recv)
+            && let Some(change) = self.pulses[packet_context.channel.index()]
+                .note_first_copy(packet_context.line, packet_context.ts_recv)
         {
-            self.line_changes(of, change, payload.len(), out);
+            self.line_changes(packet_context, change, payload.len(), out);
         }
         if verdict == ArrivalVerdict::Now {
-            self.keep_early(of, payload);
+            self.keep_early(packet_context, payload);
         }
         match verdict {
-            ArrivalVerdict::Now if self.is_unneeded(of.channel) => {
-                self.streams[of.stream.index()].stream.mark_used(sequence, of.line, of.sent);
-                self.core.emit_for_packet(of, payload.len(), MarketEvent::End(MessageOutcome::Ignored), out);
+            ArrivalVerdict::Now if self.is_unneeded(packet_context.channel) => {
+                self.streams[packet_context.stream.index()].stream.mark_used(
+                    sequence,
+                    packet_context.line,
+                    packet_context.sent,
+                );
+                self.core.emit_for_packet(
+                    packet_context,
+                    payload.len(),
+                    MarketEvent::End(MessageOutcome::Ignored),
+                    out,
+                );
             }
-            ArrivalVerdict::Now => match self.packets.body(of.channel, body, &mut self.core.ids) {
-                Ok(()) => {
-                    self.streams[of.stream.index()].stream.mark_used(sequence, of.line, of.sent);
-                    self.apply(of, payload, out);
+            ArrivalVerdict::Now => {
+                match self.packets.body(packet_context.channel, body, &mut self.core.ids) {
+                    Ok(()) => {
+                        self.streams[packet_context.stream.index()].stream.mark_used(
+                            sequence,
+                            packet_context.line,
+                            packet_context.sent,
+                        );
+                        self.apply(packet_context, payload, out);
+                    }
+                    Err(fault) => {
+                        self.streams[packet_context.stream.index()].stream.mark_corrupt(
+                            sequence,
+                            packet_context.line,
+                            packet_context.ts_recv,
+                        );
+                        self.refuse(packet_context, payload, &fault, out);
+                    }
                 }
-                Err(why) => {
-                    self.streams[of.stream.index()].stream.mark_corrupt(sequence, of.line, of.ts_recv);
-                    self.refuse(of, payload, &why, out);
-                }
-            },
-            ArrivalVerdict::Wait => return self.keep(of, sequence, body, out),
+            }
+            ArrivalVerdict::Wait => return self.keep(packet_context, sequence, body, out),
             ArrivalVerdict::Duplicate => {
                 self.core.emit_for_packet(
-                    of,
+                    packet_context,
                     payload.len(),
                     MarketEvent::End(MessageOutcome::Duplicate),
                     out,
@@ -370,37 +401,38 @@ impl Engine {
             }
             ArrivalVerdict::Late => {
                 let detail = format!("packet {sequence} came when it had been given up");
-                self.refuse(of, payload, &PacketFault { code: "late", detail }, out);
+                self.refuse(packet_context, payload, &PacketFault { code: "late", detail }, out);
             }
             ArrivalVerdict::Aside => {
-                let kept = self.held_packet(of, payload);
-                self.streams[of.stream.index()].stream.aside[usize::from(of.line)] = Some((sequence, kept));
-                self.core.products.set_aside_since(of.stream, Some(of.ts_recv));
+                let held_packet = self.held_packet(packet_context, payload);
+                self.streams[packet_context.stream.index()].stream.aside_packets
+                    [usize::from(packet_context.line)] = Some((sequence, held_packet));
+                self.core.products.set_aside_since(packet_context.stream, Some(packet_context.ts_recv));
             }
             ArrivalVerdict::Restart => unreachable!("it was settled"),
         }
-        if self.streams[of.stream.index()].stream.has_waiting() {
-            self.release_ready(of.stream, of.ts_recv, out);
+        if self.streams[packet_context.stream.index()].stream.has_waiting() {
+            self.release_ready(packet_context.stream, packet_context.ts_recv, out);
         }
     }
 
     /// Places a packet that was set aside.
     #[cold]
     #[inline(never)]
-    fn place_late(
+    fn handle_set_aside(
         &mut self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         arrival: SequenceVerdict,
         body: PacketBody<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        self.place(of, arrival, body, out);
+        self.handle_verdict(packet_context, arrival, body, out);
     }
 
     #[cold]
     fn keep(
         &mut self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         sequence: u64,
         body: PacketBody<'_>,
         out: &mut impl MarketEventSink,
@@ -408,36 +440,49 @@ impl Engine {
         let payload = body.payload;
         // A bad packet must not block the other line's.
         if self.config.reset != DictionaryResetMode::Never
-            && let Err(why) = self.packets.body(of.channel, body, &mut self.core.ids)
+            && let Err(fault) = self.packets.body(packet_context.channel, body, &mut self.core.ids)
         {
-            self.streams[of.stream.index()].stream.mark_corrupt(sequence, of.line, of.ts_recv);
-            self.refuse(of, payload, &why, out);
+            self.streams[packet_context.stream.index()].stream.mark_corrupt(
+                sequence,
+                packet_context.line,
+                packet_context.ts_recv,
+            );
+            self.refuse(packet_context, payload, &fault, out);
         } else {
-            let kept = self.held_packet(of, payload);
+            let held_packet = self.held_packet(packet_context, payload);
             self.held_bytes += payload.len();
-            self.streams[of.stream.index()].stream.keep(sequence, kept, of.sent);
+            self.streams[packet_context.stream.index()].stream.keep(
+                sequence,
+                held_packet,
+                packet_context.sent,
+            );
             self.waits = true;
         }
-        self.release_ready(of.stream, of.ts_recv, out);
+        self.release_ready(packet_context.stream, packet_context.ts_recv, out);
     }
 
-    fn held_packet(&mut self, of: &PacketContext, payload: &[u8]) -> HeldPacket {
+    fn held_packet(&mut self, packet_context: &PacketContext, payload: &[u8]) -> HeldPacket {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
-        HeldPacket { line: of.line, ts_recv: of.ts_recv, place: of.place, bytes }
+        HeldPacket {
+            line: packet_context.line,
+            ts_recv: packet_context.ts_recv,
+            position: packet_context.position,
+            bytes,
+        }
     }
 
-    /// Processes waiting packets of a stream that are next, or before which the missing ones are given up.
+    /// Processes waiting packets of a stream that are next, or whose missing predecessors are given up.
     #[cold]
     fn release_ready(&mut self, stream: StreamId, now: i64, out: &mut impl MarketEventSink) {
         loop {
             let no_room = self.held_bytes > self.config.window.bytes;
-            let at = &mut self.streams[stream.index()].stream;
-            if let Some((sequence, kept)) = at.next() {
-                self.release(stream, sequence, kept, out);
-            } else if let Some(lost) = at.give_up(now, no_room) {
-                self.packets_lost(stream, now, lost, out);
+            let arbitrated_stream = &mut self.streams[stream.index()].stream;
+            if let Some((sequence, held_packet)) = arbitrated_stream.next() {
+                self.release(stream, sequence, held_packet, out);
+            } else if let Some(lost_range) = arbitrated_stream.give_up(now, no_room) {
+                self.packets_lost(stream, now, lost_range, out);
             } else {
                 return;
             }
@@ -448,42 +493,48 @@ impl Engine {
         &mut self,
         stream: StreamId,
         now: i64,
-        lost: SequenceRange,
+        lost_range: SequenceRange,
         out: &mut impl MarketEventSink,
     ) {
         let channel = self.streams[stream.index()].channel;
         let origin = self.origin(stream);
-        let of = PacketContext {
+        let packet_context = PacketContext {
             channel,
             line: 0,
             stream,
             origin,
             ts_recv: now,
-            place: 0,
+            position: 0,
             sent: None,
             reset: false,
         };
-        self.core.packets_lost(&of, lost, out);
+        self.core.packets_lost(&packet_context, lost_range, out);
     }
 
-    /// A packet that waited.
-    fn release(&mut self, stream: StreamId, sequence: u64, kept: HeldPacket, out: &mut impl MarketEventSink) {
-        self.held_bytes -= kept.bytes.len();
-        let HeldPacket { line, ts_recv, place, bytes } = kept;
+    /// Processes a packet that has waited.
+    fn release(
+        &mut self,
+        stream: StreamId,
+        sequence: u64,
+        held_packet: HeldPacket,
+        out: &mut impl MarketEventSink,
+    ) {
+        self.held_bytes -= held_packet.bytes.len();
+        let HeldPacket { line, ts_recv, position, bytes } = held_packet;
         let channel = self.streams[stream.index()].channel;
-        let mut of = PacketContext {
+        let mut packet_context = PacketContext {
             channel,
             line,
             stream,
             origin: self.origin(stream),
             ts_recv,
-            place,
+            position,
             sent: None,
             reset: false,
         };
         let read = self.packets.open(channel, &bytes).and_then(|(head, body)| {
-            (of.sent, of.reset) = (head.time, head.reset);
-            self.keep_early(&of, &bytes);
+            (packet_context.sent, packet_context.reset) = (head.time, head.reset);
+            self.keep_early(&packet_context, &bytes);
             match self.is_unneeded(channel) {
                 true => {
                     self.packets.batch.clear();
@@ -498,15 +549,15 @@ impl Engine {
         });
         match read {
             Ok(()) => {
-                self.streams[stream.index()].stream.mark_used(sequence, line, of.sent);
-                self.apply(&of, &bytes, out);
+                self.streams[stream.index()].stream.mark_used(sequence, line, packet_context.sent);
+                self.apply(&packet_context, &bytes, out);
             }
-            Err(why) => {
-                let at = &mut self.streams[stream.index()].stream;
-                at.mark_corrupt(sequence, line, ts_recv);
-                let lost = at.skip(sequence);
-                self.core.packets_lost(&of, lost, out);
-                self.refuse(&of, &bytes, &why, out);
+            Err(fault) => {
+                let arbitrated_stream = &mut self.streams[stream.index()].stream;
+                arbitrated_stream.mark_corrupt(sequence, line, ts_recv);
+                let lost_range = arbitrated_stream.skip(sequence);
+                self.core.packets_lost(&packet_context, lost_range, out);
+                self.refuse(&packet_context, &bytes, &fault, out);
             }
         }
         if self.spare.len() < SPARE_MAX {
@@ -514,22 +565,22 @@ impl Engine {
         }
     }
 
-    /// All that waits in a stream, with its gaps.
+    /// Processes all packets that wait in a stream, and reports its gaps.
     fn flush(&mut self, stream: StreamId, out: &mut impl MarketEventSink) {
         loop {
-            let at = &mut self.streams[stream.index()].stream;
-            if let Some((sequence, kept)) = at.next() {
-                self.release(stream, sequence, kept, out);
-            } else if let Some(lost) = at.give_up_now() {
-                let now = at.last_heard();
-                self.packets_lost(stream, now, lost, out);
+            let arbitrated_stream = &mut self.streams[stream.index()].stream;
+            if let Some((sequence, held_packet)) = arbitrated_stream.next() {
+                self.release(stream, sequence, held_packet, out);
+            } else if let Some(lost_range) = arbitrated_stream.give_up_now() {
+                let now = arbitrated_stream.last_heard();
+                self.packets_lost(stream, now, lost_range, out);
             } else {
                 return;
             }
         }
     }
 
-    /// Time has passed: processes packets that have waited too long.
+    /// Handles the passage of time: processes packets that have waited too long.
     #[cold]
     fn time(&mut self, now: i64, out: &mut impl MarketEventSink) {
         self.waits = false;
@@ -541,82 +592,95 @@ impl Engine {
         }
     }
 
-    /// A packet settles whether the one that its line has set aside is good, or shows that numbers begin again.
-    /// Returns how the packet itself is to be handled.
+    /// Decides about the packet that the line has set aside: the new packet shows that it is good, or that the numbers
+    /// restart. Returns how to handle the new packet.
     #[cold]
-    fn settle(
+    fn resolve_set_aside(
         &mut self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         sequence: u64,
         verdict: ArrivalVerdict,
         out: &mut impl MarketEventSink,
     ) -> ArrivalVerdict {
-        let line = usize::from(of.line);
-        let at = &mut self.streams[of.stream.index()].stream;
-        let good = at.settled.take();
-        let aside = at.aside[line].take();
-        if at.aside.iter().all(Option::is_none) {
-            self.core.products.set_aside_since(of.stream, None);
+        let line = usize::from(packet_context.line);
+        let arbitrated_stream = &mut self.streams[packet_context.stream.index()].stream;
+        let good = arbitrated_stream.aside_verdict.take();
+        let aside_packet = arbitrated_stream.aside_packets[line].take();
+        if arbitrated_stream.aside_packets.iter().all(Option::is_none) {
+            self.core.products.set_aside_since(packet_context.stream, None);
         }
         if verdict == ArrivalVerdict::Restart {
             // Waiting packets have old numbers: they are used, so that they are accounted for.
-            let first = at.expected;
-            while let Some((sequence, kept)) = self.streams[of.stream.index()].stream.drain() {
-                self.release(of.stream, sequence, kept, out);
+            let first = arbitrated_stream.expected;
+            while let Some((sequence, held_packet)) =
+                self.streams[packet_context.stream.index()].stream.drain()
+            {
+                self.release(packet_context.stream, sequence, held_packet, out);
             }
-            self.streams[of.stream.index()].stream.expected = first;
-            self.core.restart(of, out);
+            self.streams[packet_context.stream.index()].stream.expected = first;
+            self.core.restart(packet_context, out);
         }
-        match (aside, good) {
-            (Some((sequence, kept)), Some(true)) => {
-                let of = PacketContext {
-                    ts_recv: kept.ts_recv,
-                    place: kept.place,
+        match (aside_packet, good) {
+            (Some((sequence, held_packet)), Some(true)) => {
+                let packet_context = PacketContext {
+                    ts_recv: held_packet.ts_recv,
+                    position: held_packet.position,
                     sent: None,
                     reset: false,
-                    ..*of
+                    ..*packet_context
                 };
-                let at = &mut self.streams[of.stream.index()].stream;
-                let verdict =
-                    if at.is_of_stream(of.line) { at.classify(sequence) } else { ArrivalVerdict::Late };
-                match self.packets.open(of.channel, &kept.bytes) {
+                let arbitrated_stream = &mut self.streams[packet_context.stream.index()].stream;
+                let verdict = if arbitrated_stream.is_of_stream(packet_context.line) {
+                    arbitrated_stream.classify(sequence)
+                } else {
+                    ArrivalVerdict::Late
+                };
+                match self.packets.open(packet_context.channel, &held_packet.bytes) {
                     Ok((head, body)) => {
-                        let of = PacketContext { sent: head.time, reset: head.reset, ..of };
-                        let body = PacketBody { payload: &kept.bytes, offset: body };
-                        self.place_late(&of, SequenceVerdict { sequence, verdict }, body, out);
+                        let packet_context =
+                            PacketContext { sent: head.time, reset: head.reset, ..packet_context };
+                        let body = PacketBody { payload: &held_packet.bytes, offset: body };
+                        self.handle_set_aside(
+                            &packet_context,
+                            SequenceVerdict { sequence, verdict },
+                            body,
+                            out,
+                        );
                     }
-                    Err(why) => self.refuse(&of, &kept.bytes, &why, out),
+                    Err(fault) => self.refuse(&packet_context, &held_packet.bytes, &fault, out),
                 }
             }
-            (Some((_, kept)), _) => self.refuse_damaged(of.stream, kept, out),
+            (Some((_, held_packet)), _) => self.refuse_damaged(packet_context.stream, held_packet, out),
             (None, _) => {}
         }
-        let at = &mut self.streams[of.stream.index()].stream;
+        let arbitrated_stream = &mut self.streams[packet_context.stream.index()].stream;
         match verdict {
-            ArrivalVerdict::Restart | ArrivalVerdict::Now | ArrivalVerdict::Wait => at.classify(sequence),
+            ArrivalVerdict::Restart | ArrivalVerdict::Now | ArrivalVerdict::Wait => {
+                arbitrated_stream.classify(sequence)
+            }
             other => other,
         }
     }
 
-    /// A packet whose number was damaged.
-    fn refuse_damaged(&mut self, stream: StreamId, kept: HeldPacket, out: &mut impl MarketEventSink) {
+    /// Refuses a packet whose number was damaged.
+    fn refuse_damaged(&mut self, stream: StreamId, held_packet: HeldPacket, out: &mut impl MarketEventSink) {
         let channel = self.streams[stream.index()].channel;
-        let (line, origin) = (kept.line, self.origin(stream));
-        let of = PacketContext {
+        let (line, origin) = (held_packet.line, self.origin(stream));
+        let packet_context = PacketContext {
             channel,
             line,
             stream,
             origin,
-            ts_recv: kept.ts_recv,
-            place: kept.place,
+            ts_recv: held_packet.ts_recv,
+            position: held_packet.position,
             sent: None,
             reset: false,
         };
         let detail = "its number is far from all others of its line".to_owned();
-        self.refuse(&of, &kept.bytes, &PacketFault { code: "bad_sequence", detail }, out);
+        self.refuse(&packet_context, &held_packet.bytes, &PacketFault { code: "bad_sequence", detail }, out);
     }
 
-    /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
+    /// Returns whether a packet's messages are of no use now, so that only its number is read.
     #[inline]
     fn is_unneeded(&self, channel: ChannelId) -> bool {
         let channel = &self.config.channels[channel.index()];
@@ -628,42 +692,47 @@ impl Engine {
     #[cold]
     fn refuse(
         &mut self,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         payload: &[u8],
-        why: &PacketFault,
+        fault: &PacketFault,
         out: &mut impl MarketEventSink,
     ) {
         self.counters.refused += 1;
-        let refusal = RefusedInput { code: why.code, detail: &why.detail, raw: payload };
-        self.core.emit_for_packet(of, payload.len(), MarketEvent::Refused(refusal), out);
-        self.core.emit_for_packet(of, payload.len(), MarketEvent::End(MessageOutcome::Refused), out);
+        let refusal = RefusedInput { code: fault.code, detail: &fault.detail, raw: payload };
+        self.core.emit_for_packet(packet_context, payload.len(), MarketEvent::Refused(refusal), out);
+        self.core.emit_for_packet(
+            packet_context,
+            payload.len(),
+            MarketEvent::End(MessageOutcome::Refused),
+            out,
+        );
     }
 
     #[inline]
     fn stream(&mut self, channel: ChannelId, head: &PacketHeader) -> Option<StreamId> {
         let latest = &mut self.latest[channel.index()][head.partition as usize % LATEST];
-        let is =
+        let is_match =
             |s: &SenderStream| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
-        if self.streams.get(latest.index()).is_some_and(is) {
+        if self.streams.get(latest.index()).is_some_and(is_match) {
             return Some(*latest);
         }
-        let found = self.streams.iter().position(is);
-        let found = match found {
-            Some(found) => found,
+        let stream_index = self.streams.iter().position(is_match);
+        let stream_index = match stream_index {
+            Some(stream_index) => stream_index,
             None if self.streams.iter().filter(|s| s.channel == channel).count() >= STREAMS_MAX => {
                 return None;
             }
             None => {
                 let PacketHeader { sender, partition, .. } = *head;
                 let stream = ArbitratedStream::new(self.config.window);
-                let same = |s: &SenderStream| (s.sender, s.partition) == (sender, partition);
-                let origin = self.streams.iter().position(same).unwrap_or(self.streams.len());
+                let is_same_sender = |s: &SenderStream| (s.sender, s.partition) == (sender, partition);
+                let origin = self.streams.iter().position(is_same_sender).unwrap_or(self.streams.len());
                 let origin = StreamId::new(origin);
                 self.streams.push(SenderStream { channel, sender, partition, origin, stream });
                 self.streams.len() - 1
             }
         };
-        *latest = StreamId::new(found);
+        *latest = StreamId::new(stream_index);
         Some(*latest)
     }
 }

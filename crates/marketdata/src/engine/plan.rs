@@ -46,7 +46,7 @@ pub struct HandlerConfig {
 pub struct OverrideSummary {
     /// The number of its messages.
     pub messages: usize,
-    /// Its framing.
+    /// The table has its own framing.
     pub framing: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct ChannelPlan {
     pub name: String,
     pub role: ChannelRole,
     pub pair: u16,
-    /// Its templates, in [`HandlerConfig::sets`].
+    /// Index of the channel's templates in [`HandlerConfig::sets`].
     pub set: u16,
 }
 
@@ -83,14 +83,14 @@ pub(super) enum PacketFraming {
 }
 
 impl HandlerConfig {
-    /// Compiles a table; `own` says what of it is of the file itself, and not of the mapping that it is like. `files` are all
-    /// files of templates that it names.
+    /// Compiles a table; `overrides` says which parts the file sets itself, beyond the mapping that it is like. `files`
+    /// are all template files that the table names.
     ///
     /// # Errors
-    /// The error and its place.
+    /// Fails at the first error and returns its location.
     pub fn new(
         text: &ChannelsConfig,
-        own: OverrideSummary,
+        overrides: OverrideSummary,
         files: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Self, ConfigRefusal> {
         let framing_text = text.framing.clone().unwrap_or_default();
@@ -121,8 +121,8 @@ impl HandlerConfig {
         config.bounds()?;
         let mut pairs: Vec<(&str, bool)> = Vec::new();
         for (i, channel) in text.channel.iter().enumerate() {
-            let at = i.to_string();
-            let place = ["channel", &at];
+            let index_text = i.to_string();
+            let key_path = ["channel", &index_text];
             let pair = match pairs.iter().position(|(name, _)| *name == channel.pair) {
                 Some(pair) => pair,
                 None => {
@@ -134,7 +134,7 @@ impl HandlerConfig {
             config.take_addresses(i, channel)?;
             let names = if channel.templates.is_empty() { &text.templates } else { &channel.templates };
             if names.is_empty() {
-                return refuse(&place, "no templates: say fast.templates, or `templates` of the channel");
+                return refuse(&key_path, "no templates: say fast.templates, or `templates` of the channel");
             }
             let set = match config.sets.iter().position(|set| &set.files == names) {
                 Some(set) => set,
@@ -150,19 +150,19 @@ impl HandlerConfig {
             return refuse(&[], "no channels: say where packets come from in [[fast.channel]]");
         }
         config.pairs = pairs.into_iter().map(|(_, snapshots)| snapshots).collect();
-        config.messages(text, own.messages)?;
+        config.messages(text, overrides.messages)?;
         config.check_pairs(text)?;
         config.check_lines(text)?;
         if framing == PacketFraming::Header {
-            config.header(&framing_text, own.framing)?;
+            config.header(&framing_text, overrides.framing)?;
         }
         Ok(config)
     }
 
-    /// The parts of a table that are known without templates and channels.
+    /// Checks the parts of a table that need neither templates nor channels.
     ///
     /// # Errors
-    /// The error and its place.
+    /// Returns the first error and its location.
     pub fn check(text: &ChannelsConfig) -> Result<(), ConfigRefusal> {
         framing(&text.framing.clone().unwrap_or_default())?;
         codes(text)?;
@@ -172,15 +172,15 @@ impl HandlerConfig {
         Ok(())
     }
 
-    /// The name of a channel.
+    /// Returns the name of a channel.
     ///
     /// # Panics
-    /// When there is none of this number.
+    /// Panics if there is no channel with this number.
     pub fn channel(&self, channel: ChannelId) -> &str {
         &self.channels[channel.index()].name
     }
 
-    /// The addresses that packets are sent to, each with its channel and line.
+    /// Iterates over the multicast addresses, each with its channel and line.
     pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, ChannelId, u8)> {
         self.addresses.iter().copied()
     }
@@ -209,35 +209,37 @@ impl HandlerConfig {
     }
 
     fn take_addresses(&mut self, channel: usize, text: &ChannelConfig) -> ConfigResult<()> {
-        let at = channel.to_string();
+        let index_text = channel.to_string();
         for (line, (key, addresses)) in [("a", &text.a), ("b", &text.b)].into_iter().enumerate() {
             for address in addresses {
-                let place = ["channel", &at, key];
+                let key_path = ["channel", &index_text, key];
                 let Ok(to) = address.parse::<SocketAddr>() else {
                     return refuse(
-                        &place,
+                        &key_path,
                         format!("`{address}` is no address and port, as 224.0.50.1:59001"),
                     );
                 };
-                if self.addresses.iter().any(|(other, ..)| *other == to) {
-                    return refuse(&place, format!("{address} appears twice"));
+                if self.addresses.iter().any(|(used_address, ..)| *used_address == to) {
+                    return refuse(&key_path, format!("{address} appears twice"));
                 }
                 self.addresses.push((to, ChannelId(channel as u16), line as u8));
             }
         }
         match text.a.is_empty() && text.b.is_empty() {
-            true => refuse(&["channel", &at], "no address: say `a`, and `b` where there is a second line"),
+            true => {
+                refuse(&["channel", &index_text], "no address: say `a`, and `b` where there is a second line")
+            }
             false => Ok(()),
         }
     }
 
-    fn messages(&mut self, text: &ChannelsConfig, own: usize) -> ConfigResult<()> {
+    fn messages(&mut self, text: &ChannelsConfig, own_count: usize) -> ConfigResult<()> {
         let mut depth_source = DepthSource::Otherwise;
         for (i, message) in text.message.iter().enumerate() {
-            let at = i.to_string();
-            let at = ["message", &at];
-            let fields = fields(message, &at)?;
-            let (mut templates, mut found) = (0, vec![0; fields.len()]);
+            let index_text = i.to_string();
+            let key_path = ["message", &index_text];
+            let fields = fields(message, &key_path)?;
+            let (mut templates, mut match_counts) = (0, vec![0; fields.len()]);
             for set in &mut self.sets {
                 for index in 0..set.templates.list().len() {
                     let name = &set.templates.list()[index].name.local;
@@ -248,7 +250,7 @@ impl HandlerConfig {
                     templates += 1;
                     for (n, (path, tag)) in fields.iter().enumerate() {
                         let added = set.ask(index, path, *tag);
-                        found[n] += added;
+                        match_counts[n] += added;
                         if added > 0 && *tag == FieldRole::MarketDepth {
                             depth_source = match message.kind {
                                 MessageKind::Product => DepthSource::OfProducts,
@@ -261,9 +263,9 @@ impl HandlerConfig {
                     }
                 }
             }
-            if templates == 0 && i < own {
+            if templates == 0 && i < own_count {
                 return refuse(
-                    &[at[0], at[1], "templates"],
+                    &[key_path[0], key_path[1], "templates"],
                     format!("no template is called {}", message.templates.join(" or ")),
                 );
             }
@@ -271,24 +273,25 @@ impl HandlerConfig {
                 let named = message.fields.iter().find(|(_, p)| *p == path);
                 named.map_or("entries", |(name, _)| name)
             };
-            let lacks = fields.iter().zip(&found).find(|((path, _), found)| {
-                **found == 0 && (i < own || required_fields(message.kind).contains(&name_of(path)))
+            let lacks = fields.iter().zip(&match_counts).find(|((path, _), match_count)| {
+                **match_count == 0
+                    && (i < own_count || required_fields(message.kind).contains(&name_of(path)))
             });
             if let Some(((path, _), _)) = lacks.filter(|_| templates > 0) {
                 let name = name_of(path);
-                let place: &[&str] = match name {
-                    "entries" => &[at[0], at[1], "entries"],
-                    name => &[at[0], at[1], "fields", name],
+                let refusal_path: &[&str] = match name {
+                    "entries" => &[key_path[0], key_path[1], "entries"],
+                    name => &[key_path[0], key_path[1], "fields", name],
                 };
                 return refuse(
-                    place,
+                    refusal_path,
                     format!("{name}: no field `{path}` in {}", message.templates.join(", ")),
                 );
             }
             let numbered =
-                fields.iter().zip(&found).any(|((_, tag), n)| *tag == FieldRole::Sequence && *n > 0);
+                fields.iter().zip(&match_counts).any(|((_, tag), n)| *tag == FieldRole::Sequence && *n > 0);
             if message.kind == MessageKind::Depth && templates > 0 && !numbered {
-                self.check_unnumbered(&at)?;
+                self.check_unnumbered(&key_path)?;
             }
         }
         let reference = self.channels.iter().any(|c| c.role == ChannelRole::Reference);
@@ -302,11 +305,11 @@ impl HandlerConfig {
     fn check_lines(&self, text: &ChannelsConfig) -> ConfigResult<()> {
         let two = text.channel.iter().enumerate().find(|(_, c)| !c.a.is_empty() && !c.b.is_empty());
         let Some((index, channel)) = two else { return Ok(()) };
-        let place = ["channel", &index.to_string(), "b"];
+        let key_path = ["channel", &index.to_string(), "b"];
         if self.reset == DictionaryResetMode::Never {
             // A copy that was begun and is bad, or one that is left out, has changed what the next is read by.
-            let what = "two lines need dictionaries that are emptied, by packet or by message: reset = \"never\" is for one";
-            return refuse(&place, what);
+            let reason = "two lines need dictionaries that are emptied, by packet or by message: reset = \"never\" is for one";
+            return refuse(&key_path, reason);
         }
         let depth = |m: &&super::config::FastMessageConfig| {
             m.kind == MessageKind::Depth && !m.fields.contains_key("sequence")
@@ -315,11 +318,11 @@ impl HandlerConfig {
             && channel.role == ChannelRole::Incremental
             && let Some(message) = text.message.iter().find(depth)
         {
-            let what = format!(
+            let reason = format!(
                 "two lines, but nothing identifies copies: neither packets nor messages {} have a number",
                 message.templates.join(", ")
             );
-            return refuse(&place, what);
+            return refuse(&key_path, reason);
         }
         Ok(())
     }
@@ -329,12 +332,12 @@ impl HandlerConfig {
         match self.channels.iter().find(|c| c.role == ChannelRole::Snapshot) {
             None => Ok(()),
             Some(channel) => {
-                let what = format!(
+                let reason = format!(
                     "kind depth needs the field `sequence` where there are snapshots (channel {}): by it one knows which levels \
                      they have in them",
                     channel.name
                 );
-                refuse(message, what)
+                refuse(message, reason)
             }
         }
     }
@@ -343,24 +346,24 @@ impl HandlerConfig {
     fn check_pairs(&self, text: &ChannelsConfig) -> ConfigResult<()> {
         let has_incremental =
             |pair: &str| text.channel.iter().any(|c| c.role == ChannelRole::Incremental && c.pair == pair);
-        let lost =
+        let is_unpaired =
             |c: &super::config::ChannelConfig| c.role == ChannelRole::Reference && !has_incremental(&c.pair);
         let some = text.channel.iter().any(|c| c.role == ChannelRole::Incremental);
-        match text.channel.iter().position(lost).filter(|_| some) {
+        match text.channel.iter().position(is_unpaired).filter(|_| some) {
             None => Ok(()),
             Some(channel) => {
                 let unpaired = &text.channel[channel];
-                let what = format!(
+                let reason = format!(
                     "channel {} is of pair `{}`, which has no incremental channel: no book would know of its instruments; \
                      give it the `pair` of the channels that it recovers, or leave `pair` away on all",
                     unpaired.name, unpaired.pair
                 );
-                refuse(&["channel", &channel.to_string(), "pair"], what)
+                refuse(&["channel", &channel.to_string(), "pair"], reason)
             }
         }
     }
 
-    fn header(&mut self, text: &PacketHeaderConfig, own: bool) -> ConfigResult<()> {
+    fn header(&mut self, text: &PacketHeaderConfig, is_own: bool) -> ConfigResult<()> {
         let name = text.header.as_deref().unwrap_or_default();
         let fields = [
             ("sequence", &text.sequence, FieldRole::HeadSequence),
@@ -369,7 +372,7 @@ impl HandlerConfig {
             ("time", &text.time, FieldRole::HeadTime),
             ("reset", &text.reset, FieldRole::HeadReset),
         ];
-        let (mut templates, mut found) = (0, [0; 5]);
+        let (mut templates, mut match_counts) = (0, [0; 5]);
         for set in &mut self.sets {
             for index in 0..set.templates.list().len() {
                 if !is_like(&set.templates.list()[index].name.local, name) {
@@ -377,13 +380,15 @@ impl HandlerConfig {
                 }
                 templates += 1;
                 set.headers[index] = true;
-                let asked = fields.iter().filter_map(|(_, path, tag)| Some((path.as_deref()?, *tag)));
-                let asked: Vec<_> = asked.collect();
-                set.plain =
-                    set.plain.take().or_else(|| HeaderProgram::compile(&set.templates.list()[index], &asked));
+                let requests = fields.iter().filter_map(|(_, path, tag)| Some((path.as_deref()?, *tag)));
+                let requested_fields: Vec<_> = requests.collect();
+                set.header_program = set
+                    .header_program
+                    .take()
+                    .or_else(|| HeaderProgram::compile(&set.templates.list()[index], &requested_fields));
                 for (n, (_, path, tag)) in fields.iter().enumerate() {
                     if let Some(path) = path {
-                        found[n] += set.ask(index, path, *tag);
+                        match_counts[n] += set.ask(index, path, *tag);
                     }
                 }
             }
@@ -391,10 +396,10 @@ impl HandlerConfig {
         if templates == 0 {
             return refuse(&["framing", "header"], format!("header: no template is called {name}"));
         }
-        for ((key, path, _), found) in fields.into_iter().zip(found) {
+        for ((key, path, _), match_count) in fields.into_iter().zip(match_counts) {
             if let Some(path) = path
-                && found == 0
-                && (own || key == "sequence")
+                && match_count == 0
+                && (is_own || key == "sequence")
             {
                 return refuse(&["framing", key], format!("{key}: no field `{path}` in {name}"));
             }
@@ -429,23 +434,26 @@ fn framing(text: &PacketHeaderConfig) -> ConfigResult<PacketFraming> {
     }
 }
 
-/// The fields of a message: path and tag, the entries among them.
-fn fields<'t>(message: &'t FastMessageConfig, at: &[&str; 2]) -> ConfigResult<Vec<(&'t String, FieldRole)>> {
+/// Returns the fields of a message, with path and role, including the fields of entries.
+fn fields<'t>(
+    message: &'t FastMessageConfig,
+    key_path: &[&str; 2],
+) -> ConfigResult<Vec<(&'t String, FieldRole)>> {
     let mut fields = Vec::new();
     for (name, path) in &message.fields {
-        match FIELDS.iter().find(|(known, _)| known == name) {
+        match FIELDS.iter().find(|(field_name, _)| field_name == name) {
             Some((_, tag)) => fields.push((path, *tag)),
             None => {
                 let all: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
-                let what = format!("no field `{name}`; fields: {}", all.join(", "));
-                return refuse(&[at[0], at[1], "fields", name], what);
+                let reason = format!("no field `{name}`; fields: {}", all.join(", "));
+                return refuse(&[key_path[0], key_path[1], "fields", name], reason);
             }
         }
     }
     if let Some(lacks) =
         required_fields(message.kind).iter().find(|name| !message.fields.contains_key(**name))
     {
-        return refuse(at, format!("kind {} needs the field `{lacks}`", kind_word(message.kind)));
+        return refuse(key_path, format!("kind {} needs the field `{lacks}`", kind_word(message.kind)));
     }
     if let Some(entries) = &message.entries {
         fields.push((entries, FieldRole::Entries));
@@ -453,7 +461,7 @@ fn fields<'t>(message: &'t FastMessageConfig, at: &[&str; 2]) -> ConfigResult<Ve
     Ok(fields)
 }
 
-/// Fields without which a message of this kind means nothing.
+/// Returns the fields without which a message of this kind means nothing.
 fn required_fields(kind: MessageKind) -> &'static [&'static str] {
     match kind {
         MessageKind::Depth => &["instrument"],

@@ -29,19 +29,19 @@ mod renumbering;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackedInstrument {
     pub product: ProductId,
-    /// Its levels are whole.
+    /// The instrument's levels are complete.
     pub live: bool,
     /// Snapshots mend it.
     pub mended: bool,
     /// How many levels it has is known, as far as it will be; see [`TrackedProduct::deep`].
     pub deep: bool,
-    /// It is no longer traded; it is not waited for.
-    pub gone: bool,
+    /// The instrument is no longer traded; the engine does not wait for it.
+    pub is_delisted: bool,
     /// Messages up to this one are in its book.
     pub has: u64,
     /// A snapshot must have at least this one in it.
     pub need: u64,
-    /// Its last level that waits, one more; 0 for none.
+    /// Index of the instrument's last waiting level, plus one; 0 if no level waits.
     tail: u64,
     /// The number of levels of a side, if they are counted.
     pub levels: [u16; 2],
@@ -51,64 +51,64 @@ pub(super) struct TrackedInstrument {
 
 #[cfg(test)]
 impl TrackedInstrument {
-    /// An instrument with this many levels a side, for tests of levels alone.
+    /// Makes an instrument with `depth` levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
-        let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
-        Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
+        let (product, live, mended, deep, is_delisted) = (ProductId(0), true, true, true, false);
+        Self { product, live, mended, deep, is_delisted, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
     }
 }
 
 /// A product.
 #[derive(Clone, Debug)]
 pub(super) struct TrackedProduct {
-    /// Its pair of channels.
+    /// The product's pair of channels.
     pub pair: u16,
     /// The stream that its last message came from.
     pub stream: StreamId,
-    /// Its sender and partition, if known.
+    /// The product's sender and partition, if known.
     pub(super) origin: StreamId,
     /// When the last message was received, or the snapshot that replaces it, and when it was sent.
     pub(super) heard: i64,
     pub(super) sent: Option<i64>,
     /// Messages in a row whose numbers may have begun again.
     pub(super) odd: u8,
-    /// Its state, and the message that set it.
+    /// The product's state, and the message that set it.
     pub state: (NativeId, u64),
-    /// The next message, none before the first.
+    /// The number of the next message; `None` before the first message.
     pub next: Option<u64>,
-    /// The last message that is known to be missing before those that came in a row.
+    /// The last missing message before the ones received in a row.
     pub need: u64,
-    /// Its instruments.
+    /// The product's instruments.
     pub instruments: Vec<InstrumentId>,
     /// The number of them that are not live.
     pub stale: u32,
     /// All of its instruments are known and live.
-    pub whole: bool,
+    pub is_complete: bool,
     /// How many levels it has is known, as far as it will be: a book whose lowest levels fall out unseen is not the venue's.
     pub deep: bool,
     /// Reference data define its instruments.
     pub defined: bool,
-    /// Books begin empty: what is not known yet needs no snapshot.
-    pub begun: bool,
+    /// Books begin empty: instruments that are not known yet need no snapshot.
+    pub begins_empty: bool,
     /// The first instrument whose snapshot came since it is not whole: when it comes again, all have come.
     round: Option<InstrumentId>,
-    pub rounded: bool,
-    /// Since when its numbers have begun again, and those of snapshots not yet, as far as is known: what is ahead may still be
-    /// of the old ones.
+    pub is_round_complete: bool,
+    /// The time since which the product's numbers have restarted, but not those of its snapshots, as far as is known.
+    /// Snapshots with later numbers may still belong to the old numbering.
     pub(super) restarted: Option<i64>,
-    /// The other way round: snapshots are of numbers that have not come yet.
+    /// The reverse: the snapshots belong to a numbering of which no messages have arrived.
     pub(super) early: Option<i64>,
-    /// The last message that a snapshot had in it; 0 for none.
+    /// The last message that a snapshot included; 0 if there was no snapshot.
     pub(super) snapshot_last: u64,
     /// When the first snapshot with that message was received, and when it was sent.
     pub(super) snapshot_at: (i64, Option<i64>),
     /// When packets of its stream were last lost.
-    pub(super) lost: Option<i64>,
+    pub(super) last_loss: Option<i64>,
     /// The first message of a gap that was already reported: as lost packets when it was the next, or as a refused
     /// message.
     pub(super) explained: Option<u64>,
     /// Since when a packet of its stream lies aside, which may be the first of other numbers.
-    pub(super) aside: Option<i64>,
+    pub(super) aside_since: Option<i64>,
     waits: VecDeque<WaitingLevel>,
     /// The number of the first that waits.
     base: u64,
@@ -122,20 +122,20 @@ pub(super) struct WaitingLevel {
     pub sequence: u64,
     pub time: i64,
     instrument: InstrumentId,
-    /// The one of this instrument before it, one more.
+    /// Index of the instrument's previous waiting level, plus one.
     before: u64,
 }
 
 /// The verdict on a message's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SequenceOutcome {
-    /// It is the next, or has no number.
+    /// The message is the next one, or has no number.
     Next,
     /// These are missing before it.
     Missing(SequenceRange),
-    /// It is the first of all, and the books begin empty.
+    /// The message is the first of all, and the books begin empty.
     Begins,
-    /// It was here already.
+    /// The message has arrived before.
     Old,
     /// A snapshot that was sent before it has its number already: see [`ProductRecoveryTable::has_restarted`].
     InSnapshot,
@@ -158,7 +158,7 @@ pub(super) struct ProductRecoveryTable {
     /// By pair: whether it has snapshots.
     snapshots: Vec<bool>,
     waiting: usize,
-    /// The pair of the gap that was noticed last, until somebody has looked for snapshots that cover it.
+    /// The pair of the last gap, until the engine has looked for snapshots that cover it.
     pub gap_of: Option<u16>,
     /// The number of restarts of any product's numbers.
     pub restarts: u64,
@@ -166,12 +166,13 @@ pub(super) struct ProductRecoveryTable {
 }
 
 impl TrackedProduct {
-    /// Whether it is of this sender and partition, or may be.
+    /// Returns whether the product belongs to this sender and partition, or may belong to it.
     pub fn is_from(&self, origin: StreamId) -> bool {
         self.origin == origin || self.origin.is_none()
     }
 
-    /// Its snapshots are of this sender and partition, and so is all of it until messages show otherwise.
+    /// Notes the sender and partition of the product's snapshots. They apply to the whole product until messages show
+    /// otherwise.
     pub fn note_snapshot_origin(&mut self, origin: StreamId) {
         if self.stream.is_none() {
             self.origin = origin;
@@ -202,12 +203,12 @@ impl ProductRecoveryTable {
         }
     }
 
-    /// A product that is seen for the first time.
+    /// Opens a product that is seen for the first time. Returns `None` beyond the bound.
     pub fn open(&mut self, pair: u16) -> Option<ProductId> {
         if self.list.len() >= self.bounds.products {
             return None;
         }
-        let whole = !self.snapshots[usize::from(pair)];
+        let is_complete = !self.snapshots[usize::from(pair)];
         self.list.push(TrackedProduct {
             pair,
             stream: StreamId::NONE,
@@ -220,44 +221,45 @@ impl ProductRecoveryTable {
             need: 0,
             instruments: Vec::new(),
             stale: 0,
-            whole,
-            deep: whole || self.depth_source != DepthSource::OfProducts,
+            is_complete,
+            deep: is_complete || self.depth_source != DepthSource::OfProducts,
             defined: false,
-            begun: whole,
+            begins_empty: is_complete,
             round: None,
-            rounded: false,
+            is_round_complete: false,
             restarted: None,
             early: None,
             snapshot_last: 0,
             snapshot_at: (0, None),
-            lost: None,
+            last_loss: None,
             explained: None,
-            aside: None,
+            aside_since: None,
             waits: VecDeque::new(),
             base: 0,
             no_room: false,
         });
-        self.wanting[usize::from(pair)] += u32::from(!whole);
+        self.wanting[usize::from(pair)] += u32::from(!is_complete);
         Some(ProductId(self.list.len() as u32 - 1))
     }
 
-    /// An instrument that is seen for the first time; none beyond the bound.
+    /// Opens an instrument that is seen for the first time. Returns `None` beyond the bound.
     pub fn open_instrument(&mut self, product: ProductId, depth: u16) -> Option<InstrumentId> {
         if self.instruments.len() >= self.bounds.instruments {
             return None;
         }
-        let of = &mut self.list[product.index()];
-        let (need, levels, mended) = (of.need, [0; 2], self.snapshots[usize::from(of.pair)]);
+        let tracked_product = &mut self.list[product.index()];
+        let (need, levels, mended) =
+            (tracked_product.need, [0; 2], self.snapshots[usize::from(tracked_product.pair)]);
         let deep = !mended || self.depth_source != DepthSource::OfInstruments;
-        let live = of.begun && deep;
+        let live = tracked_product.begins_empty && deep;
         let index = InstrumentId(self.instruments.len() as u32);
-        of.instruments.push(index);
+        tracked_product.instruments.push(index);
         self.instruments.push(TrackedInstrument {
             product,
             live,
             mended,
             deep,
-            gone: false,
+            is_delisted: false,
             has: 0,
             need,
             tail: 0,
@@ -265,24 +267,24 @@ impl ProductRecoveryTable {
             depth,
         });
         if !live {
-            of.stale += 1;
+            tracked_product.stale += 1;
             self.set_not_whole(product);
         }
         Some(index)
     }
 
-    /// Whether snapshots of a pair are of use to someone.
+    /// Returns whether any product of a pair needs snapshots.
     #[inline]
     pub fn needs_snapshots(&self, pair: u16) -> bool {
         self.wanting[usize::from(pair)] > 0 || self.list.is_empty()
     }
 
-    /// All products that are open now.
+    /// Iterates over all open products.
     pub fn ids(&self) -> impl Iterator<Item = ProductId> + use<> {
         (0..self.list.len() as u32).map(ProductId)
     }
 
-    /// Whether gaps of a product are mended by snapshots.
+    /// Returns whether the feed has snapshots that repair the product's gaps.
     pub fn has_snapshots(&self, product: ProductId) -> bool {
         self.snapshots[usize::from(self.list[product.index()].pair)]
     }
@@ -295,10 +297,10 @@ impl ProductRecoveryTable {
         sequence: u64,
         from: &PacketContext,
     ) -> SequenceOutcome {
-        let of = &mut self.list[product.index()];
-        match of.next {
-            Some(next) if next == sequence && sequence > of.snapshot_last => {
-                of.next = Some(sequence.wrapping_add(1));
+        let tracked_product = &mut self.list[product.index()];
+        match tracked_product.next {
+            Some(next) if next == sequence && sequence > tracked_product.snapshot_last => {
+                tracked_product.next = Some(sequence.wrapping_add(1));
                 SequenceOutcome::Next
             }
             _ => self.check_unexpected(product, sequence, from),
@@ -313,11 +315,11 @@ impl ProductRecoveryTable {
         from: &PacketContext,
     ) -> SequenceOutcome {
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
-        let of = &mut self.list[product.index()];
-        match of.next {
+        let tracked_product = &mut self.list[product.index()];
+        match tracked_product.next {
             None => {
-                of.next = Some(sequence.wrapping_add(1));
-                if self.bounds.first == Some(sequence) && of.deep {
+                tracked_product.next = Some(sequence.wrapping_add(1));
+                if self.bounds.first == Some(sequence) && tracked_product.deep {
                     self.begin(product);
                     return SequenceOutcome::Begins;
                 }
@@ -330,7 +332,7 @@ impl ProductRecoveryTable {
             }
             Some(_) if in_snapshot => SequenceOutcome::InSnapshot,
             Some(next) => {
-                of.next = Some(sequence.wrapping_add(1));
+                tracked_product.next = Some(sequence.wrapping_add(1));
                 if sequence == next {
                     SequenceOutcome::Next
                 } else {
@@ -340,23 +342,23 @@ impl ProductRecoveryTable {
         }
     }
 
-    /// A beacon says that this was the last message.
+    /// Takes a beacon, which says that `last` was the product's last message.
     pub fn beacon(&mut self, product: ProductId, last: u64, from: &PacketContext) -> SequenceOutcome {
         // The message after it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
-        let of = &mut self.list[product.index()];
-        match of.next {
+        let tracked_product = &mut self.list[product.index()];
+        match tracked_product.next {
             None => {
                 // The first message will begin the books itself.
                 if self.bounds.first != Some(last.wrapping_add(1)) {
-                    of.next = Some(last.wrapping_add(1));
+                    tracked_product.next = Some(last.wrapping_add(1));
                     self.require_snapshot_from(product, last);
                 }
                 SequenceOutcome::Next
             }
             Some(next) if in_snapshot && last.saturating_add(1) >= next => SequenceOutcome::InSnapshot,
             Some(next) if last >= next => {
-                of.next = Some(last.wrapping_add(1));
+                tracked_product.next = Some(last.wrapping_add(1));
                 SequenceOutcome::Missing(SequenceRange { first: next, last })
             }
             Some(next) if last.wrapping_add(1) < next => SequenceOutcome::Old,
@@ -364,33 +366,33 @@ impl ProductRecoveryTable {
         }
     }
 
-    /// The messages up to this one are missing.
+    /// Notes that the messages up to `need` are missing.
     pub(super) fn require_snapshot_from(&mut self, product: ProductId, need: u64) {
-        let of = &mut self.list[product.index()];
-        of.need = need;
-        for index in &of.instruments {
+        let tracked_product = &mut self.list[product.index()];
+        tracked_product.need = need;
+        for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
             i.need = i.need.max(need);
         }
     }
 
-    /// A product's books begin empty: nothing is missing.
+    /// Begins a product's books as empty: nothing is missing.
     fn begin(&mut self, product: ProductId) {
-        let of = &mut self.list[product.index()];
-        (of.begun, of.stale) = (true, 0);
-        for index in &of.instruments {
+        let tracked_product = &mut self.list[product.index()];
+        (tracked_product.begins_empty, tracked_product.stale) = (true, 0);
+        for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
             (i.live, i.has, i.levels) = (i.deep, 0, [0; 2]);
-            of.stale += u32::from(!i.deep && !i.gone);
+            tracked_product.stale += u32::from(!i.deep && !i.is_delisted);
         }
-        let all = of.stale == 0;
+        let all = tracked_product.stale == 0;
         self.drop_waiting(product);
         if all {
             self.set_whole(product);
         }
     }
 
-    /// Messages up to `to` are missing: gives each instrument whose book is stale from now on to `each`.
+    /// Notes that the messages `missing` are lost. Passes each instrument whose book becomes stale to `each`.
     pub fn gap(&mut self, product: ProductId, missing: SequenceRange, mut each: impl FnMut(InstrumentId)) {
         let SequenceRange { first: from, last: to } = missing;
         self.counters.gaps += 1;
@@ -399,11 +401,11 @@ impl ProductRecoveryTable {
         self.counters.missing = self.counters.missing.saturating_add((to - from).saturating_add(1));
         let mended = self.has_snapshots(product);
         self.drop_waiting(product);
-        let of = &mut self.list[product.index()];
-        of.need = to;
-        (of.round, of.rounded) = (None, false);
-        of.begun &= !mended;
-        for index in &of.instruments {
+        let tracked_product = &mut self.list[product.index()];
+        tracked_product.need = to;
+        (tracked_product.round, tracked_product.is_round_complete) = (None, false);
+        tracked_product.begins_empty &= !mended;
+        for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
             i.need = i.need.max(to);
             // An instrument whose snapshot was ahead has the missing messages.
@@ -411,7 +413,7 @@ impl ProductRecoveryTable {
                 continue;
             }
             i.live = !mended;
-            of.stale += u32::from(mended && !i.gone);
+            tracked_product.stale += u32::from(mended && !i.is_delisted);
             each(*index);
         }
         if mended {
@@ -420,25 +422,35 @@ impl ProductRecoveryTable {
         }
     }
 
-    /// The numbers of a product begin again: as before its first message.
+    /// Starts the numbers of a product over, as before its first message.
     pub fn restart(&mut self, product: ProductId, now: i64, mut each: impl FnMut(InstrumentId)) {
         self.restarts += 1;
         self.drop_waiting(product);
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
-        let of = &mut self.list[product.index()];
-        (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
-        (of.state, of.odd, of.lost, of.aside) = ((NativeId::NONE, 0), 0, None, None);
-        of.snapshot_last = 0;
+        let tracked_product = &mut self.list[product.index()];
+        (
+            tracked_product.next,
+            tracked_product.need,
+            tracked_product.round,
+            tracked_product.is_round_complete,
+        ) = (None, 0, None, false);
+        (
+            tracked_product.state,
+            tracked_product.odd,
+            tracked_product.last_loss,
+            tracked_product.aside_since,
+        ) = ((NativeId::NONE, 0), 0, None, None);
+        tracked_product.snapshot_last = 0;
         // The first of the two to begin again waits for the other.
-        let waited = of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
-        (of.restarted, of.early) = ((!waited).then_some(now), None);
-        of.begun = !mended;
-        of.stale = 0;
-        for index in &of.instruments {
+        let waited = tracked_product.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
+        (tracked_product.restarted, tracked_product.early) = ((!waited).then_some(now), None);
+        tracked_product.begins_empty = !mended;
+        tracked_product.stale = 0;
+        for index in &tracked_product.instruments {
             let i = &mut self.instruments[index.index()];
             let was = i.live;
             (i.live, i.has, i.need, i.levels) = (!mended, 0, 0, [0; 2]);
-            of.stale += u32::from(mended && !i.gone);
+            tracked_product.stale += u32::from(mended && !i.is_delisted);
             if was {
                 each(*index);
             }
@@ -448,25 +460,27 @@ impl ProductRecoveryTable {
         }
     }
 
-    /// A message of the product has come on this stream.
+    /// Notes that a message of the product has arrived on this stream.
     #[inline]
     pub fn note_stream(&mut self, product: ProductId, from: &PacketContext) {
-        let of = &mut self.list[product.index()];
-        (of.stream, of.origin) = (from.stream, from.origin);
-        (of.heard, of.sent, of.odd) = (from.ts_recv, from.sent, 0);
+        let tracked_product = &mut self.list[product.index()];
+        (tracked_product.stream, tracked_product.origin) = (from.stream, from.origin);
+        (tracked_product.heard, tracked_product.sent, tracked_product.odd) = (from.ts_recv, from.sent, 0);
     }
 
-    /// The numbers of a pair's snapshots begin again.
+    /// Starts the numbers of a pair's snapshots over.
     pub fn snapshots_restart(&mut self, pair: u16, origin: StreamId, now: i64) {
         // A venue may send snapshots under another name than the rest.
         let named = self.list.iter().any(|p| p.pair == pair && p.origin == origin);
-        for of in self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named)) {
-            let first = of.restarted.is_none() && of.next.is_some();
-            (of.early, of.restarted) = (first.then_some(now), None);
+        for tracked_product in
+            self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named))
+        {
+            let first = tracked_product.restarted.is_none() && tracked_product.next.is_some();
+            (tracked_product.early, tracked_product.restarted) = (first.then_some(now), None);
         }
     }
 
-    /// A level of an instrument that is not live.
+    /// Holds a level of an instrument that is not live.
     pub fn hold_level(
         &mut self,
         instrument: InstrumentId,
@@ -475,96 +489,107 @@ impl ProductRecoveryTable {
         time: i64,
     ) -> bool {
         let i = &mut self.instruments[instrument.index()];
-        let of = &mut self.list[i.product.index()];
+        let tracked_product = &mut self.list[i.product.index()];
         self.counters.waited += 1;
         let mut ran_out = false;
-        if of.waits.len() >= self.bounds.levels || self.waiting >= self.bounds.levels_all {
+        if tracked_product.waits.len() >= self.bounds.levels || self.waiting >= self.bounds.levels_all {
             self.counters.no_room += 1;
-            ran_out = !of.no_room;
-            of.no_room = true;
-            // The oldest makes room; where the product has none, what comes itself is let go.
-            let Some(oldest) = of.waits.pop_front() else {
+            ran_out = !tracked_product.no_room;
+            tracked_product.no_room = true;
+            // The oldest level makes room. If the product has no waiting level, the new one is dropped.
+            let Some(oldest) = tracked_product.waits.pop_front() else {
                 i.need = i.need.max(sequence);
                 return ran_out;
             };
-            of.base += 1;
+            tracked_product.base += 1;
             self.waiting -= 1;
-            let other = &mut self.instruments[oldest.instrument.index()];
-            other.need = other.need.max(oldest.sequence);
+            let oldest_instrument = &mut self.instruments[oldest.instrument.index()];
+            oldest_instrument.need = oldest_instrument.need.max(oldest.sequence);
         }
         let i = &mut self.instruments[instrument.index()];
-        of.waits.push_back(WaitingLevel { entry, sequence, time, instrument, before: i.tail });
-        i.tail = of.base + of.waits.len() as u64;
+        tracked_product.waits.push_back(WaitingLevel { entry, sequence, time, instrument, before: i.tail });
+        i.tail = tracked_product.base + tracked_product.waits.len() as u64;
         self.waiting += 1;
         ran_out
     }
 
-    /// Whether to use a snapshot of an instrument that includes all up to `last`.
+    /// Decides whether to use a snapshot of an instrument that includes all messages up to `last`.
     pub fn accepts_snapshot(&mut self, instrument: InstrumentId, last: u64, from: &PacketContext) -> bool {
         let now = from.ts_recv;
         let i = &mut self.instruments[instrument.index()];
-        let of = &mut self.list[i.product.index()];
-        if of.round == Some(instrument) {
-            of.rounded = true;
+        let tracked_product = &mut self.list[i.product.index()];
+        if tracked_product.round == Some(instrument) {
+            tracked_product.is_round_complete = true;
         }
-        let next = of.next.unwrap_or(1);
+        let next = tracked_product.next.unwrap_or(1);
         // Should the other channel's word have been lost, this is over after a time.
         let lately =
             |since: Option<i64>| since.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns);
         // A snapshot that was sent long after a message and lacks it counts otherwise: a venue may begin again
         // without a word.
-        let later = from.sent.zip(of.sent).map(|(sent, before)| sent.saturating_sub(before));
+        let later = from.sent.zip(tracked_product.sent).map(|(sent, before)| sent.saturating_sub(before));
         let lacks = last.saturating_add(1) < next && later.is_some_and(|later| later > self.settle_ns);
-        let other_numbers =
-            lacks || lately(of.early) || lately(of.aside) || of.restarted.is_some() && last >= next;
-        if !other_numbers && last > of.snapshot_last {
-            (of.snapshot_last, of.snapshot_at) = (last, (now, from.sent));
+        let other_numbers = lacks
+            || lately(tracked_product.early)
+            || lately(tracked_product.aside_since)
+            || tracked_product.restarted.is_some() && last >= next;
+        if !other_numbers && last > tracked_product.snapshot_last {
+            (tracked_product.snapshot_last, tracked_product.snapshot_at) = (last, (now, from.sent));
         }
-        if i.live || i.gone {
+        if i.live || i.is_delisted {
             self.counters.snapshots_spare += 1;
             return false;
         }
-        if last < i.need || other_numbers || !of.deep || !i.deep {
+        if last < i.need || other_numbers || !tracked_product.deep || !i.deep {
             self.counters.snapshots_old += 1;
             return false;
         }
-        if of.next.is_none() {
-            of.heard = now;
+        if tracked_product.next.is_none() {
+            tracked_product.heard = now;
         }
         // The round begins with one that is used: those before may have been too old.
-        of.round.get_or_insert(instrument);
+        tracked_product.round.get_or_insert(instrument);
         true
     }
 
-    /// The snapshot is used: the levels of the instrument after it, in order, which `apply` gets.
-    pub fn apply_snapshot(&mut self, instrument: InstrumentId, last: u64, behind: &mut Vec<WaitingLevel>) {
+    /// Applies a snapshot and moves the instrument's later levels, in order, to `later_levels`.
+    pub fn apply_snapshot(
+        &mut self,
+        instrument: InstrumentId,
+        last: u64,
+        later_levels: &mut Vec<WaitingLevel>,
+    ) {
         self.counters.snapshots += 1;
         self.counters.recovered += 1;
         let i = &mut self.instruments[instrument.index()];
-        let of = &mut self.list[i.product.index()];
+        let tracked_product = &mut self.list[i.product.index()];
         // A snapshot that arrives before any message replaces them.
-        if of.next.is_none() {
-            of.next = Some(last.wrapping_add(1));
+        if tracked_product.next.is_none() {
+            tracked_product.next = Some(last.wrapping_add(1));
         }
-        behind.clear();
-        let mut at = i.tail;
-        while at > of.base {
-            let waiting = &of.waits[(at - 1 - of.base) as usize];
+        later_levels.clear();
+        let mut level_number = i.tail;
+        while level_number > tracked_product.base {
+            let waiting = &tracked_product.waits[(level_number - 1 - tracked_product.base) as usize];
             if waiting.sequence <= last {
                 break;
             }
-            behind.push(*waiting);
-            at = waiting.before;
+            later_levels.push(*waiting);
+            level_number = waiting.before;
         }
-        behind.reverse();
+        later_levels.reverse();
         (i.tail, i.has, i.live) = (0, last, true);
-        of.stale -= 1;
+        tracked_product.stale -= 1;
     }
 
-    /// Whether a product is whole now, that was not.
+    /// Returns whether a product has just become complete.
     pub fn becomes_whole(&mut self, product: ProductId) -> bool {
-        let of = &self.list[product.index()];
-        if of.whole || of.stale > 0 || of.instruments.is_empty() || !(of.defined || of.rounded) {
+        let tracked_product = &self.list[product.index()];
+        if tracked_product.is_complete
+            || tracked_product.stale > 0
+            || tracked_product.instruments.is_empty()
+            || !(tracked_product.defined || tracked_product.is_round_complete)
+        {
             return false;
         }
         self.set_whole(product);
@@ -573,62 +598,66 @@ impl ProductRecoveryTable {
     }
 
     fn set_whole(&mut self, product: ProductId) {
-        let of = &mut self.list[product.index()];
-        of.restarted = None;
-        if !of.whole {
-            of.whole = true;
-            self.wanting[usize::from(of.pair)] -= 1;
+        let tracked_product = &mut self.list[product.index()];
+        tracked_product.restarted = None;
+        if !tracked_product.is_complete {
+            tracked_product.is_complete = true;
+            self.wanting[usize::from(tracked_product.pair)] -= 1;
         }
     }
 
     pub(super) fn set_not_whole(&mut self, product: ProductId) {
-        let of = &mut self.list[product.index()];
-        if of.whole {
-            of.whole = false;
-            (of.round, of.rounded) = (None, false);
-            self.wanting[usize::from(of.pair)] += 1;
+        let tracked_product = &mut self.list[product.index()];
+        if tracked_product.is_complete {
+            tracked_product.is_complete = false;
+            (tracked_product.round, tracked_product.is_round_complete) = (None, false);
+            self.wanting[usize::from(tracked_product.pair)] += 1;
         }
     }
 
-    /// How many levels an instrument has is known from now on. Whether its book is known with that: it began empty, and all
-    /// since then has waited.
+    /// Notes that the depth of an instrument is known from now on. Returns whether its book is now known too: it began
+    /// empty, and all later levels have waited.
     pub fn becomes_deep(&mut self, instrument: InstrumentId) -> bool {
         let i = &mut self.instruments[instrument.index()];
-        let of = &self.list[i.product.index()];
-        !std::mem::replace(&mut i.deep, true) && of.begun && !i.live && !i.gone && i.need <= of.need
+        let tracked_product = &self.list[i.product.index()];
+        !std::mem::replace(&mut i.deep, true)
+            && tracked_product.begins_empty
+            && !i.live
+            && !i.is_delisted
+            && i.need <= tracked_product.need
     }
 
-    /// An instrument is no longer traded.
+    /// Marks an instrument as no longer traded.
     pub fn set_delisted(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
-        if !i.gone && !i.live {
+        if !i.is_delisted && !i.live {
             self.list[i.product.index()].stale -= 1;
         }
-        i.gone = true;
+        i.is_delisted = true;
     }
 
-    /// It is traded again.
+    /// Marks an instrument as traded again.
     pub fn set_listed(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
-        if i.gone && !i.live {
+        if i.is_delisted && !i.live {
             let product = i.product;
-            i.gone = false;
+            i.is_delisted = false;
             self.list[product.index()].stale += 1;
             self.set_not_whole(product);
         }
-        self.instruments[instrument.index()].gone = false;
+        self.instruments[instrument.index()].is_delisted = false;
     }
 
-    /// Drops waiting levels, which are of no use any more.
+    /// Drops waiting levels that are no longer of use.
     fn drop_waiting(&mut self, product: ProductId) {
-        let of = &mut self.list[product.index()];
-        self.waiting -= of.waits.len();
-        of.base += of.waits.len() as u64;
-        of.waits.clear();
-        of.no_room = false;
+        let tracked_product = &mut self.list[product.index()];
+        self.waiting -= tracked_product.waits.len();
+        tracked_product.base += tracked_product.waits.len() as u64;
+        tracked_product.waits.clear();
+        tracked_product.no_room = false;
     }
 
-    /// Levels that wait, of all products.
+    /// Counts the waiting levels of all products.
     pub fn waiting(&self) -> usize {
         self.waiting
     }

@@ -10,8 +10,8 @@ pub(super) struct LineLiveness {
     silent_ns: i64,
     /// The lines of the channel.
     has: [bool; 2],
-    /// When the line is down, should nothing come on it: [`HEARD`] while the other line has brought nothing since, [`DOWN`] when it
-    /// is, or is none of the channel's.
+    /// The time at which the line counts as down if it stays silent. [`HEARD`] while the other line has brought no
+    /// packet since; [`DOWN`] if the line is down or the channel does not have it.
     down_at: [i64; 2],
     /// When it was last heard; before that, when the other line was first.
     heard: [i64; 2],
@@ -22,7 +22,7 @@ pub(super) struct LineLiveness {
 pub(super) struct LivenessChange {
     pub line: u8,
     pub down: bool,
-    /// When it was last heard before that; where it never was, when the other line was first.
+    /// When the line was last heard before; if it was never heard, when the other line was first heard.
     pub since: i64,
 }
 
@@ -30,13 +30,13 @@ const HEARD: i64 = i64::MIN;
 const DOWN: i64 = i64::MAX;
 
 impl LineLiveness {
-    /// The pulse of a channel that has these lines.
+    /// Makes the liveness of a channel with these lines.
     pub fn new(window: &ArbitrationWindow, has: [bool; 2]) -> Self {
         let down_at = has.map(|has| if has { HEARD } else { DOWN });
         Self { silent_ns: window.silent_ns, has, down_at, heard: [i64::MIN; 2] }
     }
 
-    /// A packet has come on this line.
+    /// Notes a packet on this line. Returns the change if the line was down.
     #[inline(always)]
     pub fn note_packet(&mut self, line: u8, now: i64) -> Option<LivenessChange> {
         let was = std::mem::replace(&mut self.down_at[usize::from(line & 1)], HEARD);
@@ -44,36 +44,36 @@ impl LineLiveness {
         (was == DOWN).then_some(LivenessChange { line, down: false, since })
     }
 
-    /// It was the first copy: from the first of these on the other line is waited for.
+    /// Notes that the packet was the first copy. The first such copy starts the timeout of the other line.
     #[inline(always)]
     pub fn note_first_copy(&mut self, line: u8, now: i64) -> Option<LivenessChange> {
-        let other = usize::from(1 - (line & 1));
-        let down_at = match self.down_at[other] {
+        let other_line = usize::from(1 - (line & 1));
+        let down_at = match self.down_at[other_line] {
             HEARD => now.saturating_add(self.silent_ns),
             down_at => down_at,
         };
-        self.down_at[other] = down_at;
-        (now > down_at).then(|| self.mark_down(other as u8))
+        self.down_at[other_line] = down_at;
+        (now > down_at).then(|| self.mark_down(other_line as u8))
     }
 
-    /// Whether the channel has this line.
+    /// Returns whether the channel has this line.
     pub fn has(&self, line: u8) -> bool {
         self.has[usize::from(line & 1)]
     }
 
-    /// Whether a line of the channel is down.
+    /// Returns whether the channel has this line and the line is down.
     pub fn is_down(&self, line: u8) -> bool {
         self.has(line) && self.down_at[usize::from(line & 1)] == DOWN
     }
 
-    /// Nothing comes on this line.
+    /// Marks a line as down and returns the change.
     #[cold]
     pub fn mark_down(&mut self, line: u8) -> LivenessChange {
-        let at = usize::from(line & 1);
-        let down_at = std::mem::replace(&mut self.down_at[at], DOWN);
-        if self.heard[at] == i64::MIN && down_at != HEARD {
-            self.heard[at] = down_at.saturating_sub(self.silent_ns);
+        let line_index = usize::from(line & 1);
+        let down_at = std::mem::replace(&mut self.down_at[line_index], DOWN);
+        if self.heard[line_index] == i64::MIN && down_at != HEARD {
+            self.heard[line_index] = down_at.saturating_sub(self.silent_ns);
         }
-        LivenessChange { line, down: true, since: self.heard[at] }
+        LivenessChange { line, down: true, since: self.heard[line_index] }
     }
 }

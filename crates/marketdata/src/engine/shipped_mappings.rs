@@ -7,30 +7,30 @@ use std::sync::OnceLock;
 /// A shipped mapping.
 #[derive(Debug)]
 pub struct ShippedFastMapping {
-    /// Its name, which is that of its file.
+    /// The mapping's name, which is the name of its file.
     pub name: &'static str,
-    /// Its file.
+    /// The text of the mapping's file.
     pub text: &'static str,
-    /// Its table, read when it is first used.
+    /// The mapping's table, parsed at first use.
     table: OnceLock<ChannelsConfig>,
 }
 
 impl ShippedFastMapping {
-    /// The one of this name.
+    /// Looks up the shipped mapping with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
         Self::all().find(|shipped| shipped.name == name)
     }
 
-    /// All of them.
+    /// Iterates over all shipped mappings.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         ALL.iter()
     }
 
-    /// Its table, read at the first call.
+    /// Returns the mapping's table, parsed at the first call.
     ///
     /// # Panics
-    /// When it cannot be read, which a test excludes.
+    /// Panics if the table cannot be parsed, which a test excludes.
     pub(super) fn table(&self) -> &ChannelsConfig {
         self.table.get_or_init(|| {
             MappingFile::parse(self.text, "built in").expect("a shipped mapping is tested").fast

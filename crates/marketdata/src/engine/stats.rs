@@ -21,9 +21,9 @@ pub struct EngineStats {
 /// The statistics of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChannelStats {
-    /// Its name.
+    /// The channel's name.
     pub name: String,
-    /// Its lines, of all senders together.
+    /// The channel's lines, added up over all senders.
     pub lines: [LineStats; 2],
     /// Gaps of packets that came on no line.
     pub gaps: u64,
@@ -56,7 +56,7 @@ pub struct ProductCounters {
     pub snapshots_early: u64,
     /// Snapshots older than the gap, or of a product that reference data have not described yet.
     pub snapshots_old: u64,
-    /// Snapshots of instruments that needed none.
+    /// Snapshots of instruments that did not need a snapshot.
     pub snapshots_spare: u64,
     /// Levels that had to wait.
     pub waited: u64,

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use unitape_base::{toml, whole_file};
 
-/// A table `[fast]` with all that it names: the mapping that it is like, and templates.
+/// A table `[fast]` with everything that it names: the mapping that it is like, and templates.
 #[derive(Clone, Debug)]
 pub struct FastMappingTable {
     /// As it appears in its file.
@@ -22,10 +22,10 @@ pub struct FastMappingTable {
 }
 
 impl FastMappingTable {
-    /// Reads what a table names; templates are beside its file.
+    /// Reads the files that a table names; templates are beside the mapping file.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// Fails if a file cannot be read.
     pub fn read(text: ChannelsConfig, origin: &Path) -> ConfigResult<Self> {
         let like = match &text.like {
             Some(name) => match ShippedFastMapping::by_name(name) {
@@ -33,8 +33,8 @@ impl FastMappingTable {
                 None => {
                     let shipped: Vec<_> = ShippedFastMapping::all().map(|shipped| shipped.name).collect();
                     let shipped = shipped.join(", ");
-                    let what = format!("like: no shipped mapping `{name}` for a FAST handler; {shipped}");
-                    return refuse(&["like"], what);
+                    let reason = format!("like: no shipped mapping `{name}` for a FAST handler; {shipped}");
+                    return refuse(&["like"], reason);
                 }
             },
             None => None,
@@ -53,31 +53,32 @@ impl FastMappingTable {
         Ok(Self { text, like, templates })
     }
 
-    /// The contents of all that it names, for a hash.
+    /// Iterates over the contents of all files that the table names, for a hash.
     pub fn files(&self) -> impl Iterator<Item = &[u8]> {
         let like = self.like.map(|like| like.text.as_bytes());
         like.into_iter().chain(self.templates.values().map(Vec::as_slice))
     }
 
-    /// The configuration of a handler.
+    /// Makes the configuration of a handler.
     ///
     /// # Errors
-    /// An error in the table or in the templates.
+    /// Fails at an error in the table or in the templates.
     pub fn config(&self) -> ConfigResult<HandlerConfig> {
-        let own = OverrideSummary { messages: self.text.message.len(), framing: self.text.framing.is_some() };
-        HandlerConfig::new(&self.with_base(), own, &self.templates)
+        let overrides =
+            OverrideSummary { messages: self.text.message.len(), framing: self.text.framing.is_some() };
+        HandlerConfig::new(&self.with_base(), overrides, &self.templates)
     }
 
-    /// Whether it has neither templates nor channels: it is there for others to be like.
+    /// Returns whether the table has neither templates nor channels, and so is only a base for other tables.
     #[must_use]
     pub fn is_base(&self) -> bool {
         self.like.is_none() && self.text.templates.is_empty() && self.text.channel.is_empty()
     }
 
-    /// Whether it can be used, or be the base of others.
+    /// Checks that the table can be used, or be the base of other tables.
     ///
     /// # Errors
-    /// As [`FastMappingTable::config`].
+    /// Fails as [`FastMappingTable::config`] does.
     pub fn check(&self) -> ConfigResult<()> {
         match self.is_base() {
             true => HandlerConfig::check(&self.text),
@@ -85,14 +86,14 @@ impl FastMappingTable {
         }
     }
 
-    /// The venue, as events name it.
+    /// Returns the venue's name in events.
     #[must_use]
     pub fn venue(&self) -> &str {
         let like = || self.like?.table().venue.as_deref();
         self.text.venue.as_deref().or_else(like).unwrap_or_default()
     }
 
-    /// The table with what is as in the mapping that it is like.
+    /// Returns the table, with missing keys from the mapping that it is like.
     pub(super) fn with_base(&self) -> ChannelsConfig {
         match self.like {
             Some(like) => self.text.clone().with_defaults(like.table()),
@@ -102,19 +103,19 @@ impl FastMappingTable {
 }
 
 impl HandlerConfig {
-    /// That of a mapping file with a table `[fast]`.
+    /// Loads the configuration from a mapping file with a table `[fast]`.
     ///
     /// # Errors
-    /// An error in the table or in the templates, with file and line.
+    /// Fails at an error in the table or in the templates; the error has file and line.
     pub fn load(path: &Path) -> Result<Arc<Self>, Error> {
         let origin = path.display().to_string();
         let text = toml::text_of(path)
-            .map_err(|e| Error::Mapping { origin: origin.clone(), what: e.to_string() })?;
+            .map_err(|e| Error::Mapping { origin: origin.clone(), reason: e.to_string() })?;
         let file = MappingFile::parse(&text, &origin)?;
-        let made = FastMappingTable::read(file.fast, path).and_then(|table| table.config());
-        made.map(Arc::new).map_err(|wrong| Error::Mapping {
-            origin: toml::origin(&origin, &text, &wrong.from_top()),
-            what: wrong.what,
+        let config = FastMappingTable::read(file.fast, path).and_then(|table| table.config());
+        config.map(Arc::new).map_err(|refusal| Error::Mapping {
+            origin: toml::origin(&origin, &text, &refusal.from_top()),
+            reason: refusal.reason,
         })
     }
 }

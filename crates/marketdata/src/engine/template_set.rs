@@ -9,33 +9,36 @@ use std::sync::Arc;
 use unitape_fast::template::Instruction;
 use unitape_fast::{Projection, TemplateFile, Templates};
 
-/// Templates that are loaded together, and what they mean.
+/// Templates that are loaded together, and their meanings.
 #[derive(Clone, Debug)]
 pub(super) struct TemplateSet {
     pub files: Vec<String>,
     pub templates: Arc<Templates>,
     /// The selected fields of the templates, each under the number of its tag: the decoder delivers nothing else.
-    pub wanted: Projection,
-    /// By the template's place in the list; none for one that nothing names.
+    pub projection: Projection,
+    /// Kinds by the template's index in the list; `None` for a template that the mapping does not name.
     pub kinds: Vec<Option<MessageKind>>,
     /// Whether this is the header of packets.
     pub headers: Vec<bool>,
     /// The program that reads one of these without the decoder.
-    pub plain: Option<HeaderProgram>,
+    pub header_program: Option<HeaderProgram>,
 }
 
 impl TemplateSet {
     /// Requests the field or the sequence at a path of a template, written as in the file. Returns how often it is
     /// there.
     pub fn ask(&mut self, template: usize, path: &str, tag: FieldRole) -> usize {
-        let mut places = Vec::new();
+        let mut codec_paths = Vec::new();
         let templates = self.templates.clone();
-        each_path(&templates, template, &mut |at, place, part| {
-            if at == path && matches!(part, Instruction::Field(_) | Instruction::Sequence(_)) {
-                places.push(place.to_owned());
+        each_path(&templates, template, &mut |file_path, codec_path, part| {
+            if file_path == path && matches!(part, Instruction::Field(_) | Instruction::Sequence(_)) {
+                codec_paths.push(codec_path.to_owned());
             }
         });
-        places.iter().filter(|place| self.wanted.select(template, place, tag as u16)).count()
+        codec_paths
+            .iter()
+            .filter(|codec_path| self.projection.select(template, codec_path, tag as u16))
+            .count()
     }
 }
 
@@ -52,8 +55,8 @@ pub(super) fn load_template_set(
         Err(e) => return refuse(&["templates"], format!("templates: {e}")),
     };
     let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
-    let wanted = Projection::new(templates.clone());
-    Ok(TemplateSet { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
+    let projection = Projection::new(templates.clone());
+    Ok(TemplateSet { files: names.to_vec(), templates, projection, kinds, headers, header_program: None })
 }
 
 /// Visits the items of a template, each with its path: the names of the groups and sequences around it and its own.
@@ -77,20 +80,26 @@ fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str
                 }
                 Instruction::Static(..) | Instruction::Dynamic => continue,
             };
-            let (path, place) = (format!("{}{name}", before.path), format!("{}{name}", before.place));
-            visit(&path, &place, part);
+            let (path, codec_path) =
+                (format!("{}{name}", before.path), format!("{}{name}", before.codec_path));
+            visit(&path, &codec_path, part);
             if before.depth < DEPTH_MAX {
-                let (path, place) = (format!("{path}."), format!("{place}/"));
+                let (path, codec_path) = (format!("{path}."), format!("{codec_path}/"));
                 walk(
                     templates,
                     inside,
-                    PathPrefix { path: &path, place: &place, depth: before.depth + 1 },
+                    PathPrefix { path: &path, codec_path: &codec_path, depth: before.depth + 1 },
                     visit,
                 );
             }
         }
     }
-    walk(templates, &templates.list()[template].body, PathPrefix { path: "", place: "", depth: 0 }, visit);
+    walk(
+        templates,
+        &templates.list()[template].body,
+        PathPrefix { path: "", codec_path: "", depth: 0 },
+        visit,
+    );
 }
 
 /// The names before that of a field.
@@ -99,7 +108,7 @@ struct PathPrefix<'p> {
     /// With a point after each.
     path: &'p str,
     /// With a slash after each.
-    place: &'p str,
+    codec_path: &'p str,
     /// The number of these names.
     depth: usize,
 }

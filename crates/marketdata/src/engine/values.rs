@@ -8,7 +8,7 @@ use unitape_fast::{DecodedValue, FieldValue};
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Decimal, Price, Quantity};
 
-/// A whole number that is not negative; bytes are one, the highest first.
+/// Reads a whole number that is not negative. Bytes form a number, the highest first.
 #[inline(always)]
 pub(super) fn number(value: DecodedValue<'_>) -> Option<u64> {
     let not_negative = |n: i64| u64::try_from(n).ok();
@@ -28,7 +28,7 @@ fn number_of(value: FieldValue<'_>) -> Option<u64> {
     }
 }
 
-/// The meaning of a code, [`NOTHING`] if it has none.
+/// Returns the meaning of a code, or [`NOTHING`] if it has no meaning.
 #[inline(always)]
 pub(super) fn code(table: &CodeMeanings, value: DecodedValue<'_>) -> u8 {
     let of_number = |n: u64| if n < 256 { table.numbers[n as usize] } else { NOTHING };
@@ -43,21 +43,21 @@ pub(super) fn code(table: &CodeMeanings, value: DecodedValue<'_>) -> u8 {
     }
 }
 
-/// Mantissa and exponent; the caller gives the exponent of whole numbers.
+/// Reads mantissa and exponent; the caller gives the exponent of whole numbers.
 #[inline(always)]
 fn parts(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
-    let whole = || value.int().or_else(|| i64::try_from(value.uint()?).ok());
-    value.decimal().or_else(|| Some((whole()?, exponent_of_int)))
+    let integer = || value.int().or_else(|| i64::try_from(value.uint()?).ok());
+    value.decimal().or_else(|| Some((integer()?, exponent_of_int)))
 }
 
-/// A price; none if it is none of ours.
+/// Reads a price, or returns `None` if no [`Price`] is equal to it.
 #[inline(always)]
 pub(super) fn px(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Price> {
     let (mantissa, exponent) = parts(value, exponent_of_int)?;
     px_of(mantissa, exponent)
 }
 
-/// That of a mantissa and an exponent.
+/// Makes a price from a mantissa and an exponent.
 #[inline(always)]
 pub(super) fn px_of(mantissa: i64, exponent: i8) -> Option<Price> {
     // Few prices have more places than ours, and they need not be in one form for this.
@@ -72,14 +72,14 @@ fn other_px(mantissa: i64, exponent: i8) -> Option<Price> {
     Price::from_decimal(Decimal::new(mantissa, exponent).ok()?).ok()
 }
 
-/// A quantity.
+/// Reads a quantity.
 #[inline(always)]
 pub(super) fn qty(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Quantity> {
     let (mantissa, exponent) = parts(value, exponent_of_int)?;
     qty_of(mantissa, exponent)
 }
 
-/// That of a mantissa and an exponent.
+/// Makes a quantity from a mantissa and an exponent.
 #[inline(always)]
 pub(super) fn qty_of(mantissa: i64, exponent: i8) -> Option<Quantity> {
     // Most have no zero at their end to remove.
@@ -94,13 +94,13 @@ fn other_qty(mantissa: i64, exponent: i8) -> Option<Quantity> {
     Decimal::new(mantissa, exponent).ok()
 }
 
-/// A time.
+/// Reads a time.
 #[inline(always)]
 pub(super) fn time(value: DecodedValue<'_>, unit: TimeUnit) -> Option<i64> {
     time_in(number(value)?, unit)
 }
 
-/// The time that a number is.
+/// Converts a number to a time in nanoseconds.
 #[inline(always)]
 pub(super) fn time_in(number: u64, unit: TimeUnit) -> Option<i64> {
     match unit {
@@ -109,7 +109,7 @@ pub(super) fn time_in(number: u64, unit: TimeUnit) -> Option<i64> {
     }
 }
 
-/// The time of such a number, if unitape can represent it.
+/// Converts a number to a time in nanoseconds, if it is in range.
 #[inline(never)]
 pub(super) fn time_of(number: u64, unit: TimeUnit) -> Option<i64> {
     let scaled = |nanos: i64| i64::try_from(number).ok()?.checked_mul(nanos);
@@ -122,7 +122,7 @@ pub(super) fn time_of(number: u64, unit: TimeUnit) -> Option<i64> {
     }
 }
 
-/// The time of YYYYMMDDhhmmssfff.
+/// Converts YYYYMMDDhhmmssfff to a time in nanoseconds.
 fn digits(number: u64) -> Option<i64> {
     let (day, time) = (number / 1_000_000_000, number % 1_000_000_000);
     let year = u16::try_from(day / 10_000).ok()?;

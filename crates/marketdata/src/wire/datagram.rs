@@ -1,10 +1,10 @@
-//! Datagrams: many with one system call, with the kernel's receive times and its counter of what it dropped.
+//! Datagrams: many with one system call, with the kernel's receive times and its count of drops.
 
 use socket2::Socket;
 use std::net::{SocketAddr, UdpSocket};
 use unitape_model::UnixNanos;
 
-/// Room for what one system call receives, used again for the next; see [`UdpSockets`](super::sockets::UdpSockets).
+/// Buffers for the datagrams of a system call, reused for the next one; see [`UdpSockets`](super::sockets::UdpSockets).
 pub struct DatagramBatch(system::RecvmmsgBatch);
 
 impl DatagramBatch {
@@ -20,13 +20,14 @@ impl DatagramBatch {
     /// Receives the datagrams that have arrived, up to a batch. Returns how many.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket) -> std::io::Result<usize> {
         self.0.receive(socket)
     }
 
-    /// Sender, payload, the kernel's receive time and its counter of what it dropped for this socket so far.
+    /// Returns datagram `i`: its sender, payload, receive time in the kernel, and the kernel's count of drops for this
+    /// socket so far.
     #[inline]
     pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<UnixNanos>, Option<u32>) {
         self.0.get(i)
@@ -48,12 +49,13 @@ impl std::fmt::Debug for DatagramBatch {
 /// Asks for receive times, and for the counter of drops.
 ///
 /// # Errors
-/// When the system refuses.
+/// Fails if the system refuses.
 pub fn ask_for_times(socket: &Socket) -> std::io::Result<()> {
     system::ask_for_times(socket)
 }
 
-/// The number of datagrams that the kernel has dropped for this socket so far, where it says so without a datagram.
+/// Asks the kernel how many datagrams it has dropped for this socket so far. Returns `None` if the system tells only
+/// with a datagram.
 pub fn dropped(socket: &UdpSocket) -> Option<u32> {
     system::dropped(socket)
 }
@@ -71,14 +73,14 @@ mod system {
     pub const BATCH: usize = 32;
     /// Room for one datagram, bytes: more than the longest.
     const ROOM: usize = 1 << 16;
-    /// Room for what the kernel says beside one datagram, in words, so that it is aligned.
+    /// Space for the kernel's control messages of a datagram, in words, for alignment.
     const SAID: usize = 16;
 
     pub fn ask_for_times(socket: &impl AsRawFd) -> std::io::Result<()> {
         for option in [libc::SO_TIMESTAMPNS, libc::SO_RXQ_OVFL] {
             let on: libc::c_int = 1;
             // SAFETY: the value is a c_int that outlives the call, and its size is given.
-            let done = unsafe {
+            let status = unsafe {
                 libc::setsockopt(
                     socket.as_raw_fd(),
                     libc::SOL_SOCKET,
@@ -87,7 +89,7 @@ mod system {
                     size_of::<libc::c_int>() as libc::socklen_t,
                 )
             };
-            if done != 0 {
+            if status != 0 {
                 return Err(std::io::Error::last_os_error());
             }
         }
@@ -96,26 +98,26 @@ mod system {
 
     pub fn dropped(socket: &UdpSocket) -> Option<u32> {
         const DROPS: usize = 8; // SK_MEMINFO_DROPS
-        let mut said = [0u32; DROPS + 1];
-        let mut length = size_of_val(&said) as libc::socklen_t;
+        let mut memory_info = [0u32; DROPS + 1];
+        let mut length = size_of_val(&memory_info) as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes, which are those of the array, and says how many.
-        let done = unsafe {
+        let status = unsafe {
             libc::getsockopt(
                 socket.as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_MEMINFO,
-                said.as_mut_ptr().cast(),
+                memory_info.as_mut_ptr().cast(),
                 &raw mut length,
             )
         };
-        (done == 0 && length as usize == size_of_val(&said)).then_some(said[DROPS])
+        (status == 0 && length as usize == size_of_val(&memory_info)).then_some(memory_info[DROPS])
     }
 
     /// Room for the datagrams of one call, used again for the next.
     pub struct RecvmmsgBatch {
         rooms: Vec<u8>,
         names: Vec<libc::sockaddr_storage>,
-        said: Vec<[u64; SAID]>,
+        control_buffers: Vec<[u64; SAID]>,
         parts: Vec<libc::iovec>,
         heads: Vec<libc::mmsghdr>,
     }
@@ -127,7 +129,7 @@ mod system {
             Self {
                 rooms: vec![0; BATCH * ROOM],
                 names: vec![name; BATCH],
-                said: vec![[0; SAID]; BATCH],
+                control_buffers: vec![[0; SAID]; BATCH],
                 parts: vec![part; BATCH],
                 heads: vec![head; BATCH],
             }
@@ -143,7 +145,7 @@ mod system {
                 head.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
                 head.msg_iov = &raw mut self.parts[i];
                 head.msg_iovlen = 1;
-                head.msg_control = self.said[i].as_mut_ptr().cast();
+                head.msg_control = self.control_buffers[i].as_mut_ptr().cast();
                 head.msg_controllen = (SAID * 8) as _;
                 head.msg_flags = 0;
             }
@@ -170,20 +172,20 @@ mod system {
             }
         }
 
-        /// Sender, payload, receive time and the kernel's counter of drops.
+        /// Returns datagram `i`: its sender, payload, receive time, and the kernel's count of drops.
         pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<UnixNanos>, Option<u32>) {
             let head = &self.heads[i];
             let payload = &self.rooms[i * ROOM..i * ROOM + (head.msg_len as usize).min(ROOM)];
             let (mut ts_recv, mut drops) = (None, None);
             // SAFETY: the kernel has filled `msg_control` up to `msg_controllen` with whole control messages, and
             // the buffer is aligned for their headers.
-            let mut said = unsafe { libc::CMSG_FIRSTHDR(&head.msg_hdr) };
-            while !said.is_null() {
+            let mut control_message = unsafe { libc::CMSG_FIRSTHDR(&head.msg_hdr) };
+            while !control_message.is_null() {
                 // SAFETY: not null, so a header lies wholly in the buffer; what follows it is as long as it says,
                 // and is read without asking for alignment.
                 unsafe {
-                    let data = libc::CMSG_DATA(said);
-                    match ((*said).cmsg_level, (*said).cmsg_type) {
+                    let data = libc::CMSG_DATA(control_message);
+                    match ((*control_message).cmsg_level, (*control_message).cmsg_type) {
                         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                             let ts: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
                             let ns = ts.tv_sec as i64 * 1_000_000_000 + ts.tv_nsec as i64;
@@ -194,7 +196,7 @@ mod system {
                         }
                         _ => {}
                     }
-                    said = libc::CMSG_NXTHDR(&head.msg_hdr, said);
+                    control_message = libc::CMSG_NXTHDR(&head.msg_hdr, control_message);
                 }
             }
             (address(&self.names[i]), payload, ts_recv, drops)

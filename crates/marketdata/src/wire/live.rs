@@ -52,7 +52,7 @@ impl LiveReceiver {
     /// Opens a socket for each address.
     ///
     /// # Errors
-    /// When the system refuses one.
+    /// Fails if the system refuses a socket.
     pub fn open(
         addresses: impl IntoIterator<Item = SocketAddr>,
         options: &LiveOptions,
@@ -65,10 +65,10 @@ impl LiveReceiver {
         Ok(Self { sockets, drops, batch: DatagramBatch::new(), packets: 0 })
     }
 
-    /// Gives each packet that has arrived to `each`, at most one batch of each socket. Returns how many there were.
+    /// Passes each waiting packet to `each`, at most one batch of each socket. Returns their number.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn poll(&mut self, mut each: impl FnMut(Packet<'_>)) -> Result<usize, Error> {
         let mut all = 0;
         let few = self.sockets.count() <= FEW;
@@ -86,13 +86,13 @@ impl LiveReceiver {
     /// Waits until a packet arrives, at most this long. Returns whether one has arrived.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         let waited = self.sockets.wait(timeout);
-        waited.map_err(|source| Error::Receive { what: "wait for packets".to_owned(), source })
+        waited.map_err(|source| Error::Receive { operation: "wait for packets".to_owned(), source })
     }
 
-    /// The number of datagrams that the kernel dropped, for each address.
+    /// Counts the datagrams that the kernel dropped, for each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
         self.drops.iter().enumerate().map(|(n, drops)| {
             // No datagram has reported the latest drops yet.
@@ -105,7 +105,7 @@ impl LiveReceiver {
         let (to, drops) = (self.sockets.address(n), &mut self.drops[n]);
         let received = self.sockets.receive(n, &mut self.batch);
         let received =
-            received.map_err(|source| Error::Receive { what: format!("receive from {to}"), source })?;
+            received.map_err(|source| Error::Receive { operation: format!("receive from {to}"), source })?;
         for i in 0..received {
             let (_, payload, ts_recv, counter) = self.batch.get(i);
             if let Some(counter) = counter {
@@ -113,14 +113,14 @@ impl LiveReceiver {
                 drops.counter = counter;
             }
             let ts_recv = ts_recv.unwrap_or_else(now);
-            each(Packet { to, ts_recv, place: self.packets, payload });
+            each(Packet { to, ts_recv, position: self.packets, payload });
             self.packets += 1;
         }
         Ok(received)
     }
 }
 
-/// The current time.
+/// Returns the current time.
 pub(crate) fn now() -> UnixNanos {
     let ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
     UnixNanos(ns)

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The address of datagrams, and the interface by which they come.
+/// The address of datagrams, and the interface that receives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpEndpoint {
     /// Group or local address, and port.
@@ -29,7 +29,7 @@ pub struct UdpEndpoint {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum NetworkInterface {
-    /// The one that has this address.
+    /// The interface with this address.
     Address(IpAddr),
     /// By its name: `eth1`.
     Name(String),
@@ -48,7 +48,7 @@ impl UdpSockets {
     /// Opens a socket for each line, with this many bytes of buffer, as far as the system grants them.
     ///
     /// # Errors
-    /// When the system refuses one.
+    /// Fails if the system refuses a socket.
     pub fn open(lines: &[UdpEndpoint], buffer_bytes: usize) -> Result<Self, Error> {
         let open = |line: &UdpEndpoint| Ok((line.open(buffer_bytes)?, line.address));
         let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
@@ -56,7 +56,7 @@ impl UdpSockets {
         Ok(Self { asked, all, end: None })
     }
 
-    /// These sockets, whose waits end when `end` can be read.
+    /// Ends every wait of these sockets when `end` can be read.
     #[must_use]
     pub fn ended_by(mut self, end: Arc<OwnedFd>) -> Self {
         if self.end.is_none() {
@@ -66,13 +66,13 @@ impl UdpSockets {
         self
     }
 
-    /// The number of sockets.
+    /// Counts the sockets.
     #[must_use]
     pub fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// The address that a socket's datagrams are sent to.
+    /// Returns the address to which a socket's datagrams are sent.
     #[must_use]
     pub fn address(&self, n: usize) -> SocketAddr {
         self.all[n].1
@@ -81,7 +81,7 @@ impl UdpSockets {
     /// Waits until one of them has something, the end can be read, or at most so long; whether one has.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn wait(&mut self, timeout: Duration) -> std::io::Result<bool> {
         let most = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
@@ -97,23 +97,23 @@ impl UdpSockets {
         }
     }
 
-    /// Whether the last wait has found something at this socket.
+    /// Returns whether the last wait found a datagram at this socket.
     #[must_use]
     pub fn is_ready(&self, n: usize) -> bool {
         !self.asked[n].revents().is_empty()
     }
 
-    /// Receives the datagrams that are there, up to a batch; gives how many. It does not wait.
+    /// Receives the waiting datagrams, up to a batch, and returns their number. It does not wait.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     #[inline]
     pub fn receive(&self, n: usize, batch: &mut DatagramBatch) -> std::io::Result<usize> {
         batch.receive(&self.all[n].0)
     }
 
-    /// The number of datagrams that the kernel has dropped for this socket so far (it wraps), where it says so; what
-    /// is not read yet may be older than that.
+    /// Asks the kernel how many datagrams it has dropped for this socket so far (the count wraps). Returns `None` if
+    /// the system tells only with a datagram. Datagrams still unread may be older than the drops.
     #[must_use]
     pub fn dropped(&self, n: usize) -> Option<u32> {
         datagram::dropped(&self.all[n].0)
@@ -122,7 +122,7 @@ impl UdpSockets {
 
 impl UdpEndpoint {
     fn open(&self, buffer_bytes: usize) -> Result<UdpSocket, Error> {
-        let fail = |what| move |source| Error::Socket { address: self.to_string(), what, source };
+        let fail = |operation| move |source| Error::Socket { address: self.to_string(), operation, source };
         let group = self.address.ip().is_multicast();
         let domain = if self.address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let socket =
@@ -133,7 +133,7 @@ impl UdpEndpoint {
         }
         socket.set_recv_buffer_size(buffer_bytes).map_err(fail("give a buffer to"))?;
         ask_for_times(&socket).map_err(fail("ask for receive times of"))?;
-        // Bound to the group itself: what is sent to other groups on this port is not ours.
+        // Bound to the group itself, so that datagrams to other groups on this port do not arrive.
         socket.bind(&self.address.into()).map_err(fail("bind to"))?;
         if group {
             self.join(&socket).map_err(fail("join"))?;
@@ -148,8 +148,8 @@ impl UdpEndpoint {
             _ => None,
         };
         match (self.address.ip(), &self.interface) {
-            (IpAddr::V4(group), by) => {
-                let on = match (by, index) {
+            (IpAddr::V4(group), interface) => {
+                let on = match (interface, index) {
                     (_, Some(index)) => InterfaceIndexOrAddress::Index(index),
                     (Some(NetworkInterface::Address(IpAddr::V4(ip))), _) => {
                         InterfaceIndexOrAddress::Address(*ip)
@@ -161,7 +161,7 @@ impl UdpEndpoint {
                 };
                 // Another program on this host that has joined it by another interface gets those datagrams, not we.
                 #[cfg(target_os = "linux")]
-                socket.set_multicast_all_v4(by.is_none())?;
+                socket.set_multicast_all_v4(interface.is_none())?;
                 socket.join_multicast_v4_n(&group, &on)
             }
             (IpAddr::V6(group), Some(NetworkInterface::Name(_)) | None) => {
@@ -173,10 +173,10 @@ impl UdpEndpoint {
 }
 
 impl NetworkInterface {
-    /// Whether this host has it.
+    /// Checks that this host has the interface.
     ///
     /// # Errors
-    /// When it has not, with the system's word.
+    /// Fails with the system's error if the host does not have it.
     pub fn look(&self) -> std::io::Result<()> {
         match self {
             NetworkInterface::Name(name) => index(name).map(drop),
@@ -210,8 +210,8 @@ impl FromStr for NetworkInterface {
         if let Ok(ip) = text.parse() {
             return Ok(NetworkInterface::Address(ip));
         }
-        let plain = |b: u8| b.is_ascii_graphic() && b != b'/';
-        match !text.is_empty() && text.len() < libc::IFNAMSIZ && text.bytes().all(plain) {
+        let is_name_byte = |b: u8| b.is_ascii_graphic() && b != b'/';
+        match !text.is_empty() && text.len() < libc::IFNAMSIZ && text.bytes().all(is_name_byte) {
             true => Ok(NetworkInterface::Name(text.to_owned())),
             false => Err(format!("`{text}` is neither an interface's address nor its name")),
         }
@@ -240,7 +240,7 @@ fn poll_fd(fd: BorrowedFd<'_>) -> PollFd<'static> {
     PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }
 
-/// The number of the interface of this name.
+/// Returns the number of the interface with this name.
 fn index(name: &str) -> std::io::Result<u32> {
     let text = std::ffi::CString::new(name)?;
     // SAFETY: the text ends with a zero and outlives the call.
@@ -250,6 +250,6 @@ fn index(name: &str) -> std::io::Result<u32> {
     }
 }
 
-fn invalid(what: &'static str) -> std::io::Error {
-    std::io::Error::new(ErrorKind::InvalidInput, what)
+fn invalid(reason: &'static str) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidInput, reason)
 }

@@ -7,7 +7,7 @@ use unitape_model::{CivilDate, Decimal, Price, Side};
 use super::event::QuoteId;
 use super::exact::ExactNumber;
 
-/// A pair on a value date: what a line of best prices is about. Rule 3: bytewise by instrument, then by date.
+/// A pair on a value date: the subject of a line of best prices. Rule 3: bytewise by instrument, then by date.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BookKey {
     /// The pair, the right way round.
@@ -16,15 +16,15 @@ pub struct BookKey {
     pub value_date: CivilDate,
 }
 
-/// The place of one quote in a book. Rule 8: with the [`BookKey`] its key; pair and side are those of the pair the right
-/// way round (rule 12), so that a quote the other way replaces one of this way.
+/// The slot of a quote in a book. It is the key of the quote together with the [`BookKey`] (rule 8). Pair and side are
+/// those of the usual orientation (rule 12), so that an inverted quote replaces a quote in the usual orientation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QuoteSlot {
     /// The bank, `BANK@VENUE` at a venue.
     pub bank: String,
-    /// The tier; rule 2: 0 where it is missing.
+    /// The tier; 0 if it is missing (rule 2).
     pub tier: u64,
-    /// To be dealt whole or not at all; rule 8: false where it is missing.
+    /// To be dealt whole or not at all; false if it is missing (rule 8).
     pub full_amount: bool,
     /// The bank's side.
     pub side: Side,
@@ -41,7 +41,7 @@ pub struct BankQuote {
     pub qty: ExactNumber,
     /// The quantity as quoted.
     pub quoted_qty: Decimal,
-    /// Its id.
+    /// The quote's id.
     pub quote_id: Option<QuoteId>,
     /// Rule 6: `now` when it was placed.
     pub placed: i64,
@@ -51,7 +51,7 @@ pub struct BankQuote {
     pub spike_counted: bool,
 }
 
-/// What a withdrawal names. Rule 10: it empties the slots that match every field that is given.
+/// The fields that a withdrawal names. It empties the slots that match every given field (rule 10).
 #[derive(Debug, Clone, Default)]
 pub struct WithdrawalFilter {
     /// The side, of the pair the right way round.
@@ -69,15 +69,16 @@ pub struct WithdrawalFilter {
 /// The quotes of one pair and date.
 pub type DateBook = BTreeMap<QuoteSlot, BankQuote>;
 
-/// All quotes. Each change gives the books that it touched to `changed`.
+/// All quotes. Each change adds the changed books to `changed`.
 #[derive(Debug, Clone, Default)]
 pub struct QuoteBooks {
     books: BTreeMap<BookKey, DateBook>,
 }
 
 impl QuoteBooks {
-    /// Rules 6 and 8: a quote replaces the one in its slot; the same price again is a new quote.
-    pub fn place(
+    /// Inserts a quote and replaces the quote in its slot (rules 6 and 8); a quote with the same price again is a new
+    /// quote.
+    pub fn insert_quote(
         &mut self,
         key: &BookKey,
         slot: QuoteSlot,
@@ -88,14 +89,14 @@ impl QuoteBooks {
         changed.insert(key.clone());
     }
 
-    /// Rule 9: a bad quote empties its slot.
+    /// Empties the slot of a bad quote (rule 9).
     pub fn empty(&mut self, key: &BookKey, slot: &QuoteSlot, changed: &mut BTreeSet<BookKey>) {
         if self.books.get_mut(key).is_some_and(|book| book.remove(slot).is_some()) {
             changed.insert(key.clone());
         }
     }
 
-    /// Rule 10: a withdrawal of a bank for a pair.
+    /// Withdraws the quotes of a bank for a pair that `filter` selects (rule 10).
     pub fn withdraw(
         &mut self,
         pair: &str,
@@ -120,7 +121,7 @@ impl QuoteBooks {
         }
     }
 
-    /// Rule 7: all quotes of a bank are withdrawn.
+    /// Withdraws all quotes of a bank (rule 7).
     pub fn withdraw_all(&mut self, bank: &str, changed: &mut BTreeSet<BookKey>) {
         for (key, book) in &mut self.books {
             let before = book.len();
@@ -131,7 +132,7 @@ impl QuoteBooks {
         }
     }
 
-    /// Rule 5: empties a slot if its quote ends at `due`.
+    /// Empties a slot if its quote ends at `due` (rule 5).
     pub fn expire(&mut self, key: &BookKey, slot: &QuoteSlot, due: i64, changed: &mut BTreeSet<BookKey>) {
         let quote = self.books.get(key).and_then(|book| book.get(slot));
         if quote.is_some_and(|quote| quote.valid_until == Some(due)) {
@@ -139,24 +140,24 @@ impl QuoteBooks {
         }
     }
 
-    /// The books with a quote of a bank, of one pair or of all.
-    pub fn of_bank(&self, bank: &str, pair: Option<&str>, found: &mut BTreeSet<BookKey>) {
+    /// Adds the books that have a quote of a bank to `keys`, for one pair or for all.
+    pub fn add_books_of_bank(&self, bank: &str, pair: Option<&str>, keys: &mut BTreeSet<BookKey>) {
         let books = self.books.iter().filter(|(key, _)| pair.is_none_or(|pair| pair == key.pair));
         let with = books.filter(|(_, book)| book.keys().any(|slot| slot.bank == bank));
-        found.extend(with.map(|(key, _)| key.clone()));
+        keys.extend(with.map(|(key, _)| key.clone()));
     }
 
-    /// The quotes of a pair and date.
+    /// Returns the book of a pair and date, and makes it if it is new.
     pub fn book_mut(&mut self, key: &BookKey) -> &mut DateBook {
         self.books.entry(key.clone()).or_default()
     }
 
-    /// The books that have a quote, in the order of rule 3.
+    /// Iterates over the books that have a quote, in the order of rule 3.
     pub fn with_quotes(&self) -> impl Iterator<Item = (&BookKey, &DateBook)> {
         self.books.iter().filter(|(_, book)| !book.is_empty())
     }
 
-    /// The quotes of a pair and date, if there ever was one.
+    /// Returns the book of a pair and date, if it ever had a quote.
     #[must_use]
     pub fn book(&self, key: &BookKey) -> Option<&DateBook> {
         self.books.get(key)

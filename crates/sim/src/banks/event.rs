@@ -6,12 +6,12 @@ use unitape_model::{CivilDate, Decimal, Price, Side};
 
 use crate::error::Error;
 
-/// An event: what the rules of best prices ask of it.
+/// An event, with the fields that the rules of best prices need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BankEvent {
-    /// Its time.
+    /// The event's time.
     pub ts: i64,
-    /// Its kind.
+    /// The event's kind.
     pub kind: String,
     /// Rule 4: the merge did not believe its time.
     pub clock_ahead: bool,
@@ -63,27 +63,30 @@ impl BankEvent {
     /// Reads a line that `consolidate` keeps.
     ///
     /// # Errors
-    /// A line that is no event.
+    /// Fails if the line is no event.
     pub fn parse(line: &str) -> Result<Self, Error> {
-        let wrong = |what: &str| Error::BankLine(format!("{what} in {line}"));
-        let fields: EventFields = serde_json::from_str(line).map_err(|e| wrong(&e.to_string()))?;
+        let line_error = |reason: &str| Error::BankLine(format!("{reason} in {line}"));
+        let fields: EventFields = serde_json::from_str(line).map_err(|e| line_error(&e.to_string()))?;
         let decimal = |value: &Option<Value>| match value {
             None => Ok(None),
-            Some(Value::String(text)) => decimal(text).map(Some).ok_or_else(|| wrong("a wrong decimal")),
-            Some(other) => decimal(&other.to_string()).map(Some).ok_or_else(|| wrong("a wrong decimal")),
+            Some(Value::String(text)) => decimal(text).map(Some).ok_or_else(|| line_error("a wrong decimal")),
+            Some(json_value) => {
+                decimal(&json_value.to_string()).map(Some).ok_or_else(|| line_error("a wrong decimal"))
+            }
         };
         let date = |value: &Value| match value {
             Value::String(text) => CivilDate::parse(text.as_bytes()),
-            other => CivilDate::parse(other.to_string().as_bytes()),
+            json_value => CivilDate::parse(json_value.to_string().as_bytes()),
         };
         let side = match fields.side.as_deref() {
             None => None,
             Some("B") => Some(Side::Buy),
             Some("S") => Some(Side::Sell),
-            Some(_) => return Err(wrong("a wrong side")),
+            Some(_) => return Err(line_error("a wrong side")),
         };
         let px = decimal(&fields.px)?.map(Price::from_decimal).transpose();
-        let value_date = fields.value_date.as_ref().map(|v| date(v).ok_or_else(|| wrong("a wrong date")));
+        let value_date =
+            fields.value_date.as_ref().map(|v| date(v).ok_or_else(|| line_error("a wrong date")));
         Ok(Self {
             ts: fields.ts,
             clock_ahead: fields.flags.iter().flatten().any(|flag| flag == "clock_ahead"),
@@ -92,7 +95,7 @@ impl BankEvent {
                 (bank, venue) => bank.or(venue),
             },
             side,
-            px: px.map_err(|_| wrong("a wrong price"))?,
+            px: px.map_err(|_| line_error("a wrong price"))?,
             qty: decimal(&fields.qty)?,
             value_date: value_date.transpose()?,
             indicative: fields.indicative == Some(true),

@@ -15,7 +15,7 @@ pub struct ExactNumber {
 }
 
 impl ExactNumber {
-    /// `mantissa × 10^exponent`.
+    /// Makes the number `mantissa × 10^exponent`.
     #[must_use]
     pub fn new(mantissa: u128, exponent: i32) -> Self {
         let mut digits = vec![0; exponent.max(0) as usize];
@@ -27,48 +27,48 @@ impl ExactNumber {
         Self { digits, places: (-exponent).max(0) as usize }.canonical()
     }
 
-    /// Whether it is zero.
+    /// Returns whether the number is zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
-    /// The sum.
+    /// Adds two numbers.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let places = self.places.max(other.places);
         let (mut a, b) = (self.with_places(places), other.with_places(places));
         a.resize(a.len().max(b.len()) + 1, 0);
-        for (at, digit) in b.into_iter().enumerate() {
-            a[at] += digit;
+        for (index, digit) in b.into_iter().enumerate() {
+            a[index] += digit;
         }
-        for at in 1..a.len() {
-            a[at] += a[at - 1] / 10;
-            a[at - 1] %= 10;
+        for index in 1..a.len() {
+            a[index] += a[index - 1] / 10;
+            a[index - 1] %= 10;
         }
         Self { digits: a, places }.canonical()
     }
 
-    /// The difference; `other` must not be greater.
+    /// Subtracts `other`, which must not be greater.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         assert!(*self >= *other, "{self} is less than {other}");
         let places = self.places.max(other.places);
         let (mut a, b) = (self.with_places(places), other.with_places(places));
         // A number less than one has fewer digits than zero has with as many places.
-        for (at, digit) in b.into_iter().enumerate().filter(|(_, digit)| *digit > 0) {
-            if a[at] < digit {
-                let from = (at + 1..a.len()).find(|&i| a[i] > 0).expect("the other is not greater");
+        for (index, digit) in b.into_iter().enumerate().filter(|(_, digit)| *digit > 0) {
+            if a[index] < digit {
+                let from = (index + 1..a.len()).find(|&i| a[i] > 0).expect("the other is not greater");
                 a[from] -= 1;
-                a[at + 1..from].fill(9);
-                a[at] += 10;
+                a[index + 1..from].fill(9);
+                a[index] += 10;
             }
-            a[at] -= digit;
+            a[index] -= digit;
         }
         Self { digits: a, places }.canonical()
     }
 
-    /// The product.
+    /// Multiplies two numbers.
     #[must_use]
     pub fn times(&self, other: &Self) -> Self {
         let mut sums = vec![0u32; self.digits.len() + other.digits.len() + 1];
@@ -77,9 +77,9 @@ impl ExactNumber {
                 sums[i + j] += u32::from(a * b);
             }
         }
-        for at in 1..sums.len() {
-            sums[at] += sums[at - 1] / 10;
-            sums[at - 1] %= 10;
+        for index in 1..sums.len() {
+            sums[index] += sums[index - 1] / 10;
+            sums[index - 1] %= 10;
         }
         let digits = sums.into_iter().map(|digit| digit as u8).collect();
         Self { digits, places: self.places + other.places }.canonical()
@@ -106,7 +106,8 @@ impl Ord for ExactNumber {
     fn cmp(&self, other: &Self) -> Ordering {
         let places = self.places.max(other.places);
         let (a, b) = (self.with_places(places), other.with_places(places));
-        let significant = |digits: &[u8]| digits.iter().rposition(|digit| *digit > 0).map_or(0, |at| at + 1);
+        let significant =
+            |digits: &[u8]| digits.iter().rposition(|digit| *digit > 0).map_or(0, |index| index + 1);
         let (m, n) = (significant(&a), significant(&b));
         m.cmp(&n).then_with(|| a[..m].iter().rev().cmp(b[..n].iter().rev()))
     }
@@ -121,9 +122,9 @@ impl PartialOrd for ExactNumber {
 impl fmt::Display for ExactNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let least = self.digits.len().max(self.places + 1);
-        for at in (0..least).rev() {
-            write!(f, "{}", self.digits.get(at).unwrap_or(&0))?;
-            if at > 0 && at == self.places {
+        for index in (0..least).rev() {
+            write!(f, "{}", self.digits.get(index).unwrap_or(&0))?;
+            if index > 0 && index == self.places {
                 f.write_str(".")?;
             }
         }

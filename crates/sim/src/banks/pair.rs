@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use unitape_model::{Calendar, CivilDate, CurrencyPair, DayKind, UnixNanos};
 
-/// A currency pair the right way round, and how it was written.
+/// A currency pair in its usual orientation, and how it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrientedPair {
     /// As it is printed: `EUR/USD`.
@@ -14,11 +14,11 @@ pub struct OrientedPair {
 }
 
 impl OrientedPair {
-    /// Rule 12: `EURUSD` and `EUR/USD` are a pair, other forms are not.
+    /// Parses a pair (rule 12): accepts the forms `EURUSD` and `EUR/USD` only.
     #[must_use]
     pub fn parse(instr: &str) -> Option<Self> {
         let (a, b) = match instr.split_once('/') {
-            Some(both) => both,
+            Some(halves) => halves,
             None if instr.len() == 6 => instr.split_at_checked(3)?,
             None => return None,
         };
@@ -32,18 +32,19 @@ impl OrientedPair {
     }
 }
 
-/// Rule 12: the currency of the lower rank is the first; those without a place of their own bytewise, JPY last.
+/// Returns the rank of a currency (rule 12): the lower rank comes first. Currencies without a rank of their own are
+/// ordered bytewise, JPY last.
 fn currency_rank(currency: &str) -> (usize, &str) {
     const FIRST: [&str; 11] = ["XAU", "XAG", "XPT", "XPD", "EUR", "GBP", "AUD", "NZD", "USD", "CAD", "CHF"];
-    let others = FIRST.len();
+    let other_rank = FIRST.len();
     match FIRST.iter().position(|c| *c == currency) {
-        Some(place) => (place, ""),
-        None if currency == "JPY" => (others + 1, ""),
-        None => (others, currency),
+        Some(rank) => (rank, ""),
+        None if currency == "JPY" => (other_rank + 1, ""),
+        None => (other_rank, currency),
     }
 }
 
-/// Rule 17: a pip in units of 1e-9, of a pair the right way round.
+/// Returns a pip in units of 1e-9 for a pair in its usual orientation (rule 17).
 pub(super) fn pip_nanos(pair: &str) -> i64 {
     let metal = ["XAU", "XAG", "XPT", "XPD"].iter().any(|metal| pair.starts_with(metal));
     if metal || pair.ends_with("JPY") { 10_000_000 } else { 100_000 }
@@ -57,7 +58,7 @@ pub struct ValueDates {
 }
 
 impl ValueDates {
-    /// Rule 11: the spot date of a quote of this time.
+    /// Returns the spot date of a quote at the time `ts` (rule 11).
     #[must_use]
     pub fn spot(&self, pair: &str, ts: i64) -> CivilDate {
         if let Some(calendar) = &self.calendar {
@@ -74,7 +75,8 @@ impl ValueDates {
         date
     }
 
-    /// Rule 11: weekends, holidays of either currency and dates before the UTC date of `ts` are refused.
+    /// Returns whether a value date is accepted. Rule 11 refuses weekends, holidays of either currency and dates before
+    /// the UTC date of `ts`.
     #[must_use]
     pub fn accepts(&self, pair: &str, date: CivilDate, ts: i64) -> bool {
         let is_holiday = |currency: &str| {

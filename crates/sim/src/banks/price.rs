@@ -13,7 +13,7 @@ use super::exact::ExactNumber;
 /// A quote that is on offer.
 #[derive(Debug, Clone, Copy)]
 pub struct OfferedQuote<'a> {
-    /// Its slot.
+    /// The quote's slot.
     pub slot: &'a QuoteSlot,
     /// The quote.
     pub quote: &'a BankQuote,
@@ -22,14 +22,14 @@ pub struct OfferedQuote<'a> {
 /// Rule 17: which quotes are spikes.
 #[derive(Debug, Clone, Copy)]
 pub struct SpikeRule {
-    /// The distance from the median that is still none, in units of 1e-9.
+    /// The greatest distance from the median that is no spike, in units of 1e-9.
     pub distance_nanos: i128,
     /// The least number of other banks.
     pub banks: usize,
 }
 
 impl SpikeRule {
-    /// The spikes among the enabled quotes of one side. All are checked, also inverted ones.
+    /// Returns the spikes among the enabled quotes of one side. Checks all quotes, also inverted ones.
     #[must_use]
     pub fn spikes(&self, quotes: &[OfferedQuote<'_>], side: Side) -> Vec<QuoteSlot> {
         if self.distance_nanos == 0 {
@@ -52,17 +52,17 @@ impl SpikeRule {
         quotes.iter().filter(is_spike).map(|q| q.slot.clone()).collect()
     }
 
-    /// Twice the median of the best prices of the other banks: "mean of the middle two if even".
+    /// Returns twice the median of the best prices of the other banks: "mean of the middle two if even".
     fn doubled_median(&self, best: &BTreeMap<&str, i64>, bank: &str) -> Option<i128> {
-        let others = best.iter().filter(|(other, _)| **other != bank);
-        let mut prices: Vec<i128> = others.map(|(_, px)| i128::from(*px)).collect();
+        let other_prices = best.iter().filter(|(other_bank, _)| **other_bank != bank);
+        let mut prices: Vec<i128> = other_prices.map(|(_, px)| i128::from(*px)).collect();
         prices.sort_unstable();
         let n = prices.len();
         (n >= self.banks && n > 0).then(|| prices[(n - 1) / 2] + prices[n / 2])
     }
 
-    /// "More than spike_pips": twice the distance against twice the bound. An inverted price is 1e18 over its units; both
-    /// sides are multiplied by these. No product passes 2^127, as units are below 2^63.
+    /// Compares twice the distance with twice the bound ("more than spike_pips"). An inverted price is 1e18 over its
+    /// units, so both sides are multiplied by these units. No product passes 2^127, as units are below 2^63.
     fn is_beyond(&self, quote: &BankQuote, doubled_median: i128) -> bool {
         let px = i128::from(quote.px.0);
         if quote.inverted {
@@ -73,7 +73,7 @@ impl SpikeRule {
     }
 }
 
-/// Rule 14: the order of the quotes of a side, the best first: price, age, bank bytewise, lower tier, sweepable first.
+/// Compares two quotes of a side, the better first (rule 14): price, age, bank bytewise, lower tier, sweepable first.
 #[must_use]
 pub fn offer_order(side: Side, a: &OfferedQuote<'_>, b: &OfferedQuote<'_>) -> Ordering {
     let price = compare_prices(a.quote, b.quote);
@@ -118,7 +118,7 @@ struct SweepLeg<'a> {
 }
 
 impl<'a> BestPrices<'a> {
-    /// The best prices of the quotes on offer, bids and asks.
+    /// Finds the best prices for `size` among the quotes on offer, for bids and asks.
     #[must_use]
     pub fn new(offered: &'a [Vec<OfferedQuote<'a>>; 2], size: &'a ExactNumber) -> Self {
         // Rule 14: one quote with qty ≥ size, sweepable or full-amount.
@@ -133,13 +133,13 @@ impl<'a> BestPrices<'a> {
         }
     }
 
-    /// Whether there is no price at all.
+    /// Returns whether there is no price at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.best.iter().all(Option::is_none) && self.sweeps.iter().all(Option::is_none)
     }
 
-    /// Rule 2: the line after `size`.
+    /// Writes the part of the line after `size` (rule 2).
     #[must_use]
     pub fn content(&self) -> String {
         let mut text = format!("\"state\":\"{}\"", self.state());
@@ -169,8 +169,8 @@ impl<'a> BestPrices<'a> {
                 ",\"{name}\":{{\"notional\":\"{notional}\",\"qty\":\"{}\",\"legs\":[",
                 self.size
             );
-            for (at, leg) in legs.iter().enumerate() {
-                text.push_str(if at > 0 { "," } else { "" });
+            for (index, leg) in legs.iter().enumerate() {
+                text.push_str(if index > 0 { "," } else { "" });
                 _ = write!(text, "{{\"px\":\"{}\",\"qty\":\"{}\"", leg.offered.quote.px, leg.qty);
                 write_origin(&leg.offered, &mut text);
                 text.push('}');
@@ -180,7 +180,7 @@ impl<'a> BestPrices<'a> {
         text
     }
 
-    /// Rule 16: from `bid` and `ask` of the line.
+    /// Returns the state of `bid` and `ask` of the line (rule 16).
     fn state(&self) -> &'static str {
         let [Some(bid), Some(ask)] = self.best else { return "normal" };
         match compare_prices(bid.quote, ask.quote) {
@@ -192,7 +192,8 @@ impl<'a> BestPrices<'a> {
 }
 
 impl<'a> QuoteSweep<'a> {
-    /// Rule 15: sweepable quotes in order, each up to its quantity; none if there is too little in all.
+    /// Collects sweepable quotes in order, each up to its quantity (rule 15). Returns `None` if the total quantity is
+    /// too small.
     fn new(offered: &[OfferedQuote<'a>], side: Side, size: &ExactNumber) -> Option<Self> {
         let mut quotes: Vec<OfferedQuote<'a>> =
             offered.iter().filter(|q| !q.slot.full_amount && !q.quote.inverted).copied().collect();
@@ -213,7 +214,7 @@ impl<'a> QuoteSweep<'a> {
     }
 }
 
-/// The enabled quotes of each side. Rule 18: disabled ones are in no price and no median.
+/// Returns the enabled quotes of each side. A disabled quote enters no price and no median (rule 18).
 #[must_use]
 pub fn enabled_quotes<'a>(
     book: &'a DateBook,
@@ -225,7 +226,7 @@ pub fn enabled_quotes<'a>(
     })
 }
 
-/// Rule 2: bank, tier (0 where it was missing) and the id, if there is one.
+/// Writes bank, tier (0 if it was missing) and the id, if there is one (rule 2).
 pub(super) fn write_origin(q: &OfferedQuote<'_>, text: &mut String) {
     let json = |text: &str| serde_json::to_string(text).expect("a text is JSON");
     _ = write!(text, ",\"bank\":{},\"tier\":{}", json(&q.slot.bank), q.slot.tier);

@@ -14,7 +14,7 @@ pub(super) struct QuotePublisher {
     pub valid_ms: Option<i64>,
     pub streams: StreamKinds,
     pub ids: IdForm,
-    /// Its clock is this much behind.
+    /// The publisher's clock is this much behind.
     pub lag_ns: i64,
     /// `EURUSD` and not `EUR/USD`.
     pub plain_pairs: bool,
@@ -22,7 +22,7 @@ pub(super) struct QuotePublisher {
     pub last_look: Option<bool>,
     /// The first tier has no number.
     pub first_tier_unnamed: bool,
-    /// It says nothing before this time.
+    /// The publisher is silent before this time.
     pub quiet_until: i64,
     pub is_logged_out: bool,
     pub next_status: i64,
@@ -39,7 +39,7 @@ pub(super) enum StreamKinds {
 /// The ids of a publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IdForm {
-    /// None at all.
+    /// No ids.
     None,
     /// Whole numbers of 8 to 19 digits.
     Number,
@@ -50,8 +50,8 @@ pub(super) enum IdForm {
 }
 
 impl QuotePublisher {
-    /// The publisher of a number. Its habits follow from the number, so that even a few publishers have them all; its prices
-    /// follow from the seed.
+    /// Makes the publisher with this number. Its habits follow from the number, so that even a few publishers show all
+    /// habits; its prices follow from the seed.
     pub(super) fn new(number: usize, rng: &mut Rng) -> Self {
         let (first, second) =
             ((b'A' + (number / 26 % 26) as u8) as char, (b'A' + (number % 26) as u8) as char);
@@ -91,7 +91,7 @@ impl QuotePublisher {
         }
     }
 
-    /// The name in `status` and `control`.
+    /// Returns the publisher's name in `status` and `control`.
     pub(super) fn name(&self) -> String {
         match (&self.bank, self.venue) {
             (Some(bank), Some(venue)) => format!("{bank}@{venue}"),
@@ -100,7 +100,7 @@ impl QuotePublisher {
         }
     }
 
-    /// A new id as JSON.
+    /// Makes a new id as JSON.
     pub(super) fn new_id(&self, number: u64, rng: &mut Rng) -> Option<String> {
         const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
         match self.ids {
@@ -112,8 +112,8 @@ impl QuotePublisher {
             IdForm::Text(length) => {
                 let mut text = vec![b'0'; length];
                 let mut rest = number;
-                for place in text.iter_mut().rev() {
-                    *place = DIGITS[(rest % 36) as usize];
+                for digit in text.iter_mut().rev() {
+                    *digit = DIGITS[(rest % 36) as usize];
                     rest /= 36;
                 }
                 text[..2].copy_from_slice(b"Q-");

@@ -13,9 +13,9 @@ use crate::rng::Rng;
 /// The configuration of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BankStreamConfig {
-    /// The same seed, and the rest of this, gives the same bytes.
+    /// The same seed and configuration give the same bytes.
     pub seed: u64,
-    /// It ends after this many events.
+    /// The stream ends after this many events.
     pub events: u64,
     /// Or when this much time is over, in nanoseconds.
     pub span_ns: u64,
@@ -32,7 +32,7 @@ pub struct BankStreamConfig {
 }
 
 impl Default for BankStreamConfig {
-    /// 20 banks, 50 pairs, 5 tiers, 100,000 events at 5,000 a second.
+    /// Returns 20 banks, 50 pairs, 5 tiers, 100,000 events at 5,000 a second.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -49,7 +49,7 @@ impl Default for BankStreamConfig {
 
 /// A stream of events of many banks, as JSON lines.
 ///
-/// The shares of what happens are those of the table in `docs/generate-banks.md`.
+/// The shares of the event types are those of the table in `docs/generate-banks.md`.
 #[derive(Debug)]
 pub struct BankStream {
     config: BankStreamConfig,
@@ -88,7 +88,7 @@ struct LiveQuote {
     valid_until: Option<i64>,
 }
 
-/// A line of a quote before it is written. Its price and side are of the pair the right way round.
+/// A line of a quote before it is written. Its price and side are those of the pair's usual orientation.
 #[derive(Debug, Clone)]
 struct QuoteDraft {
     slot: StreamSlot,
@@ -108,17 +108,17 @@ impl BankStream {
     /// Sets a stream up.
     ///
     /// # Errors
-    /// A value of the configuration that is out of its range.
+    /// Fails if a value of the configuration is out of range.
     pub fn new(config: BankStreamConfig) -> Result<Self, Error> {
-        let within = |name, value: u64, least, most| {
+        let check_range = |name, value: u64, least, most| {
             let ok = (least..=most).contains(&value);
             ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
         };
-        within("pairs", config.pairs as u64, 1, PAIRS.len() as u64)?;
-        within("banks", config.banks as u64, 1, 200)?;
-        within("tiers", config.tiers as u64, 1, TIERS.len() as u64)?;
-        within("rate", config.rate.into(), 1, 100_000_000)?;
-        within("start_ns", config.start_ns, 1_000_000_000, 8_835_955_200_000_000_000)?;
+        check_range("pairs", config.pairs as u64, 1, PAIRS.len() as u64)?;
+        check_range("banks", config.banks as u64, 1, 200)?;
+        check_range("tiers", config.tiers as u64, 1, TIERS.len() as u64)?;
+        check_range("rate", config.rate.into(), 1, 100_000_000)?;
+        check_range("start_ns", config.start_ns, 1_000_000_000, 8_835_955_200_000_000_000)?;
         let mut rng = Rng::new(config.seed);
         let publishers: Vec<_> = (0..config.banks).map(|n| QuotePublisher::new(n, &mut rng)).collect();
         Ok(Self {
@@ -136,7 +136,7 @@ impl BankStream {
         })
     }
 
-    /// The next event as a line without its newline; none when the stream is over.
+    /// Returns the next event as a line without its newline, or `None` at the end of the stream.
     pub fn next_line(&mut self) -> Option<String> {
         if self.events == self.config.events {
             return None;
@@ -150,13 +150,13 @@ impl BankStream {
         Some(format!("{{\"seq\":{},{body}}}", self.events))
     }
 
-    /// How many events there were.
+    /// Returns the number of events so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// How often what happened: events by kind, and what is special about some.
+    /// Returns the counts of events by kind, and of special cases.
     #[must_use]
     pub fn counts(&self) -> &BTreeMap<&'static str, u64> {
         &self.counts
@@ -195,16 +195,16 @@ impl BankStream {
         }
     }
 
-    /// A `status` of a publisher that owes one.
+    /// Sends a `status` of a publisher that is due.
     fn heartbeat(&mut self) -> bool {
-        for at in 0..self.publishers.len() {
-            let publisher = &mut self.publishers[at];
+        for publisher_index in 0..self.publishers.len() {
+            let publisher = &mut self.publishers[publisher_index];
             if publisher.next_status > self.clock || publisher.quiet_until > self.clock {
                 continue;
             }
             let state = if std::mem::take(&mut publisher.is_logged_out) { "logon" } else { "heartbeat" };
             publisher.next_status = self.clock + HEARTBEAT_NS;
-            self.status(at, state);
+            self.status(publisher_index, state);
             return true;
         }
         false
@@ -218,8 +218,8 @@ impl BankStream {
         self.status(publisher, "logout");
     }
 
-    fn status(&mut self, at: usize, state: &'static str) {
-        let publisher = &self.publishers[at];
+    fn status(&mut self, publisher_index: usize, state: &'static str) {
+        let publisher = &self.publishers[publisher_index];
         let (ts, name) = (self.clock - publisher.lag_ns, publisher.name());
         self.count("status");
         self.count(state);
@@ -227,10 +227,10 @@ impl BankStream {
             .push_back(format!("\"ts\":{ts},\"kind\":\"status\",\"venue\":\"{name}\",\"state\":\"{state}\""));
     }
 
-    /// A publisher that is not quiet.
+    /// Draws a publisher that is not quiet.
     fn speaker(&mut self) -> Option<usize> {
         let one = |_| self.rng.below(self.config.banks as u64) as usize;
-        (0..8).map(one).find(|&at| self.publishers[at].quiet_until <= self.clock)
+        (0..8).map(one).find(|&publisher_index| self.publishers[publisher_index].quiet_until <= self.clock)
     }
 
     fn slot(&mut self, publisher: usize) -> StreamSlot {
@@ -247,7 +247,7 @@ impl BankStream {
         }
     }
 
-    /// Both sides of a quote, each an event with the same id.
+    /// Sends both sides of a quote, each an event with the same id.
     fn quote(&mut self, slot: StreamSlot) {
         let px = self.prices(slot);
         let value_date = self.value_date(slot);
@@ -255,8 +255,8 @@ impl BankStream {
     }
 
     fn two_sided(&mut self, slot: StreamSlot, px: [i64; 2], value_date: Option<CivilDate>) {
-        let at = self.at(slot);
-        let before = self.live[at].as_ref().and_then(|quote| quote.id.clone());
+        let live_index = self.slot_index(slot);
+        let before = self.live[live_index].as_ref().and_then(|quote| quote.id.clone());
         let id = if before.is_some() && self.rng.one_in(60) {
             self.count("repeated_id");
             before.clone()
@@ -271,11 +271,11 @@ impl BankStream {
         }
         if value_date.is_none() {
             let valid_until = self.draft(slot, Side::Buy).valid_until;
-            self.live[at] = Some(LiveQuote { id, id_before: before, px, valid_until });
+            self.live[live_index] = Some(LiveQuote { id, id_before: before, px, valid_until });
         }
     }
 
-    /// Bid and ask around the rate, which wanders.
+    /// Draws bid and ask around the rate, which wanders.
     fn prices(&mut self, slot: StreamSlot) -> [i64; 2] {
         let tenth = tenth_of_pip(slot.pair);
         if self.rng.one_in(12) {
@@ -287,7 +287,7 @@ impl BankStream {
         [middle - half, middle + half]
     }
 
-    /// None for spot; a week or a month later, or the spot date by name.
+    /// Draws a value date: `None` for spot, a week or a month later, or the spot date by name.
     fn value_date(&mut self, slot: StreamSlot) -> Option<CivilDate> {
         if !self.publishers[slot.publisher].quotes_forwards || !self.rng.one_in(6) {
             return None;
@@ -300,7 +300,7 @@ impl BankStream {
         Some(date)
     }
 
-    /// A line as its publisher writes it: to be given a price.
+    /// Drafts a line in the style of its publisher, still without a price.
     fn draft(&self, slot: StreamSlot, side: Side) -> QuoteDraft {
         QuoteDraft {
             slot,
@@ -317,9 +317,9 @@ impl BankStream {
         }
     }
 
-    /// By id, by the id before, or of all that match.
+    /// Withdraws quotes by id, by the previous id, or all that match.
     fn withdrawal(&mut self, slot: StreamSlot) {
-        let live = self.live[self.at(slot)].clone();
+        let live = self.live[self.slot_index(slot)].clone();
         let side = self.rng.pick(&Side::BOTH);
         let mut draft =
             QuoteDraft { qty: None, valid_until: None, withdrawn: true, ..self.draft(slot, side) };
@@ -340,31 +340,31 @@ impl BankStream {
         self.write(&draft);
     }
 
-    /// What empties a slot by rule 9.
+    /// Sends a bad quote, which empties a slot by rule 9.
     fn bad_quote(&mut self, slot: StreamSlot) {
         let side = self.rng.pick(&Side::BOTH);
         let px = self.prices(slot)[side.index()];
-        let plain = QuoteDraft { px: Some(px), ..self.draft(slot, side) };
+        let base_draft = QuoteDraft { px: Some(px), ..self.draft(slot, side) };
         let draft = match self.rng.below(8) {
-            0 => QuoteDraft { px: None, ..plain },
-            1 => QuoteDraft { px: Some(0), ..plain },
-            2 | 3 => QuoteDraft { qty: Some(0), ..plain },
-            4 => QuoteDraft { qty: None, ..plain },
-            5 => QuoteDraft { valid_until: Some(self.clock - self.rng.between(0, 5) * MS), ..plain },
+            0 => QuoteDraft { px: None, ..base_draft },
+            1 => QuoteDraft { px: Some(0), ..base_draft },
+            2 | 3 => QuoteDraft { qty: Some(0), ..base_draft },
+            4 => QuoteDraft { qty: None, ..base_draft },
+            5 => QuoteDraft { valid_until: Some(self.clock - self.rng.between(0, 5) * MS), ..base_draft },
             6 => {
                 let mut date = ValueDates::default().spot(PAIRS[slot.pair].0, self.clock);
                 while !date.is_weekend() {
                     date = date.following();
                 }
-                QuoteDraft { value_date: Some(date), ..plain }
+                QuoteDraft { value_date: Some(date), ..base_draft }
             }
-            _ => QuoteDraft { indicative: true, ..plain },
+            _ => QuoteDraft { indicative: true, ..base_draft },
         };
         self.count("bad");
         self.write(&draft);
     }
 
-    /// A price that is 60 to 300 pips away.
+    /// Sends a quote that is 60 to 300 pips away.
     fn spike(&mut self, slot: StreamSlot) {
         let away = self.rng.between(600, 3_000) * tenth_of_pip(slot.pair);
         let away = if self.rng.one_in(2) { away } else { -away };
@@ -373,24 +373,24 @@ impl BankStream {
         self.two_sided(slot, px, None);
     }
 
-    /// A bid at the best offer for the pair, or above it: the market is locked or crossed.
+    /// Sends a bid at the best offer for the pair, or above it: the market is locked or crossed.
     fn meeting(&mut self, slot: StreamSlot) {
         let tenth = tenth_of_pip(slot.pair);
         let Some(ask) = self.lowest_ask(slot.pair) else { return self.quote(slot) };
-        let beyond = self.rng.pick(&[0, 0, 5, 20]) * tenth;
-        self.count(if beyond == 0 { "locking" } else { "crossing" });
-        let (bid, spread) = (ask + beyond, 2 * self.publishers[slot.publisher].half * tenth);
+        let excess = self.rng.pick(&[0, 0, 5, 20]) * tenth;
+        self.count(if excess == 0 { "locking" } else { "crossing" });
+        let (bid, spread) = (ask + excess, 2 * self.publishers[slot.publisher].half * tenth);
         self.two_sided(slot, [bid, bid + spread], None);
     }
 
-    /// The lowest offer that is good, but for spikes.
+    /// Finds the lowest good offer, ignoring spikes.
     fn lowest_ask(&self, pair: usize) -> Option<i64> {
         let mut lowest: Option<i64> = None;
         let spike = self.rates[pair] - 300 * tenth_of_pip(pair);
         for (publisher, habits) in self.publishers.iter().enumerate() {
             for (tier, full_amount) in (0..self.config.tiers).flat_map(|tier| [(tier, false), (tier, true)]) {
                 let slot = StreamSlot { publisher, pair, tier, full_amount };
-                let Some(live) = &self.live[self.at(slot)] else { continue };
+                let Some(live) = &self.live[self.slot_index(slot)] else { continue };
                 let is_good = live.valid_until.is_none_or(|until| until > self.clock)
                     && habits.quiet_until <= self.clock
                     && live.px[1] > spike;
@@ -402,9 +402,9 @@ impl BankStream {
         lowest
     }
 
-    /// An order on a quote: a deal, or a reject by the bank's last look.
+    /// Sends an order on a quote: a deal, or a reject by the bank's last look.
     fn hit(&mut self, slot: StreamSlot) {
-        let Some(live) = self.live[self.at(slot)].clone() else { return self.quote(slot) };
+        let Some(live) = self.live[self.slot_index(slot)].clone() else { return self.quote(slot) };
         let side = self.rng.pick(&Side::BOTH);
         self.ids += 1;
         let (is_reject, order) = (self.rng.one_in(3), self.ids);
@@ -432,7 +432,7 @@ impl BankStream {
         self.pending.push_back(line);
     }
 
-    /// A switch of a bank, or of a bank in a pair.
+    /// Switches a bank, or a bank in a pair, on or off.
     fn control(&mut self, slot: StreamSlot) {
         let mut switch = format!(",\"venue\":\"{}\"", self.publishers[slot.publisher].name());
         if self.rng.one_in(2) {
@@ -461,15 +461,15 @@ impl BankStream {
         self.pending.push_back(line);
     }
 
-    /// A quote of nobody, or of no pair.
+    /// Sends a quote without a bank or without a pair.
     fn nameless(&mut self, slot: StreamSlot) {
         let mut line = format!("\"ts\":{},\"kind\":\"quote\"", self.clock);
         if self.rng.one_in(2) {
             _ = write!(line, ",\"instr\":\"{}\"", PAIRS[slot.pair].0);
         } else {
             self.write_publisher(slot, &mut line);
-            let at = line.rfind("\"instr\":\"").expect("it was written") + "\"instr\":\"".len();
-            line.insert_str(at, "NDF-");
+            let offset = line.rfind("\"instr\":\"").expect("it was written") + "\"instr\":\"".len();
+            line.insert_str(offset, "NDF-");
         }
         _ = write!(line, ",\"side\":\"B\",\"px\":\"{}\",\"qty\":\"1000000\"", Price(self.rates[slot.pair]));
         self.count("quote");
@@ -537,7 +537,7 @@ impl BankStream {
         features.into_iter().filter(|(_, is_so)| *is_so).for_each(|(name, _)| self.count(name));
     }
 
-    /// Who quotes what pair, in one of the forms that mean the same.
+    /// Writes the publisher and the pair, in one of the equivalent forms.
     fn write_publisher(&mut self, slot: StreamSlot, line: &mut String) {
         let joined = self.rng.one_in(2);
         let publisher = &self.publishers[slot.publisher];
@@ -553,7 +553,7 @@ impl BankStream {
         _ = write!(line, ",\"instr\":\"{first}{between}{second}\"");
     }
 
-    fn at(&self, slot: StreamSlot) -> usize {
+    fn slot_index(&self, slot: StreamSlot) -> usize {
         let stream = (slot.publisher * self.config.pairs + slot.pair) * self.config.tiers + slot.tier;
         stream * 2 + usize::from(slot.full_amount)
     }
@@ -563,7 +563,7 @@ impl BankStream {
     }
 }
 
-/// Whether a publisher quotes a pair the other way round.
+/// Returns whether a publisher quotes a pair in the inverted orientation.
 fn is_inverted(slot: StreamSlot) -> bool {
     (slot.publisher * 7 + slot.pair * 3) % 29 == 6
 }

@@ -15,7 +15,7 @@ use super::pair::{OrientedPair, ValueDates, pip_nanos};
 use super::price::{BestPrices, OfferedQuote, SpikeRule, enabled_quotes, offer_order, write_origin};
 use crate::error::Error;
 
-/// What best prices are asked for, and the bounds of rule 19.
+/// The sizes for which best prices are computed, and the bounds of rule 19.
 #[derive(Debug, Clone)]
 pub struct BestPriceConfig {
     /// The sizes, in units of the first currency.
@@ -31,7 +31,7 @@ pub struct BestPriceConfig {
 }
 
 impl Default for BestPriceConfig {
-    /// One and five million; 5 s, 50 pips, 3 banks; no calendar.
+    /// Returns one and five million; 5 s, 50 pips, 3 banks; no calendar.
     fn default() -> Self {
         Self {
             sizes: vec![Decimal::from_int(1_000_000), Decimal::from_int(5_000_000)],
@@ -56,7 +56,7 @@ pub struct BestPriceTruth {
     /// Rule 18: the latest control of each switch, if it disables.
     disabled: BTreeMap<BankSwitch, ControlEnd>,
     timers: BTreeMap<i64, Vec<TimerSubject>>,
-    /// What was printed last.
+    /// The lines printed last.
     printed: BTreeMap<BookKey, Vec<Option<String>>>,
     refused: BTreeMap<&'static str, u64>,
     spikes: u64,
@@ -70,7 +70,7 @@ struct BankSwitch {
     pair: Option<String>,
 }
 
-/// When a control ends; none is never.
+/// The end of a control; `None`: it does not end.
 type ControlEnd = Option<i64>;
 
 #[derive(Debug)]
@@ -81,10 +81,10 @@ enum TimerSubject {
 }
 
 impl BestPriceTruth {
-    /// Without quotes.
+    /// Makes the truth of a stream, without quotes.
     ///
     /// # Errors
-    /// No size, a size that is not above zero, no other bank for a median.
+    /// Fails if `config` has no size, a size that is not above zero, or no other bank for a median.
     pub fn new(config: BestPriceConfig) -> Result<Self, Error> {
         let least = |name, value| Error::OutOfRange { name, value, least: 1, most: u64::MAX };
         if config.sizes.is_empty() || config.sizes.iter().any(|size| size.mantissa() <= 0) {
@@ -115,7 +115,7 @@ impl BestPriceTruth {
     /// rule 1's evaluation comes after each.
     ///
     /// # Errors
-    /// A line that is no event.
+    /// Fails if the line is no event.
     pub fn apply_line(&mut self, line: &str, out: &mut Vec<u8>) -> Result<(), Error> {
         let event = BankEvent::parse(line)?;
         self.apply(&event, out);
@@ -143,26 +143,26 @@ impl BestPriceTruth {
         self.evaluate(&changed, now, out);
     }
 
-    /// Rule 9: how many quotes the book refused, by reason.
+    /// Counts the quotes that the book refused, by reason (rule 9).
     #[must_use]
     pub fn refused(&self) -> &BTreeMap<&'static str, u64> {
         &self.refused
     }
 
-    /// Rule 17: how many quotes were a spike at some evaluation.
+    /// Counts the quotes that were a spike at some evaluation (rule 17).
     #[must_use]
     pub fn spikes(&self) -> u64 {
         self.spikes
     }
 
-    /// How many lines there are.
+    /// Counts the lines so far.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// The books after the last event, a line each in the order of rule 3, with all quotes in the order of rule 14. The form
-    /// is that of `unitape fx book --json`.
+    /// Writes the books after the last event, one line each in the order of rule 3, with all quotes in the order of
+    /// rule 14. The form is that of `unitape fx book --json`.
     #[must_use]
     pub fn book_lines(&self) -> String {
         let mut out = String::new();
@@ -187,7 +187,8 @@ impl BestPriceTruth {
         out
     }
 
-    /// Rule 4: timers due at or before the new `now`, in due order, those of one due time together; their lines carry it.
+    /// Fires timers due at or before the new `now` (rule 4), in due order. Timers with the same due time fire together,
+    /// and their lines carry that time.
     fn fire_timers(&mut self, now: i64, out: &mut Vec<u8>) {
         while let Some(entry) = self.timers.first_entry().filter(|entry| *entry.key() <= now) {
             let (due, subjects) = entry.remove_entry();
@@ -205,7 +206,7 @@ impl BestPriceTruth {
                         // Rule 18: `until` ends the control, if it is still the latest.
                         if self.disabled.get(&switch) == Some(&Some(due)) {
                             self.disabled.remove(&switch);
-                            self.books.of_bank(&switch.bank, switch.pair.as_deref(), &mut changed);
+                            self.books.add_books_of_bank(&switch.bank, switch.pair.as_deref(), &mut changed);
                         }
                     }
                 }
@@ -276,10 +277,10 @@ impl BestPriceTruth {
             valid_until: event.valid_until,
             spike_counted: false,
         };
-        self.books.place(&key, slot, quote, changed);
+        self.books.insert_quote(&key, slot, quote, changed);
     }
 
-    /// Rule 7: a heartbeat is heard, a logout withdraws all.
+    /// Applies a `status` event (rule 7): a heartbeat shows that the bank is alive, a logout withdraws all its quotes.
     fn status(&mut self, event: &BankEvent, now: i64, changed: &mut BTreeSet<BookKey>) {
         let Some(bank) = &event.bank else { return };
         self.hear(bank, now);
@@ -288,7 +289,7 @@ impl BestPriceTruth {
         }
     }
 
-    /// Rule 18: `disable` or `enable` of a bank, or of a bank in a pair; the latest counts.
+    /// Applies `disable` or `enable` to a bank, or to a bank in a pair (rule 18). The latest event counts.
     fn control(&mut self, event: &BankEvent, now: i64, changed: &mut BTreeSet<BookKey>) {
         let disables = match event.action.as_deref() {
             Some("disable") => true,
@@ -302,7 +303,7 @@ impl BestPriceTruth {
             None => None,
         };
         let switch = BankSwitch { bank, pair };
-        self.books.of_bank(&switch.bank, switch.pair.as_deref(), changed);
+        self.books.add_books_of_bank(&switch.bank, switch.pair.as_deref(), changed);
         let is_over = event.until.is_some_and(|until| until <= now);
         if disables && !is_over {
             if let Some(until) = event.until {
@@ -314,8 +315,8 @@ impl BestPriceTruth {
         }
     }
 
-    /// Rule 1: one line for each (`instr`, `value_date`, `size`) whose content changed, in the order of rule 3. Only
-    /// books that something happened to can have changed.
+    /// Writes a line for each (`instr`, `value_date`, `size`) whose content changed, in the order of rule 3 (rule 1).
+    /// Only the `changed` books can have new content.
     fn evaluate(&mut self, changed: &BTreeSet<BookKey>, ts: i64, out: &mut Vec<u8>) {
         for key in changed {
             let disabled = &self.disabled;
@@ -357,7 +358,7 @@ impl BestPriceTruth {
         }
     }
 
-    /// Rule 7: a bank is heard at `now`.
+    /// Notes that a bank was heard at `now` (rule 7).
     fn hear(&mut self, bank: &str, now: i64) {
         self.heard.insert(bank.to_owned(), now);
         if let Some(due) = self.silence_due(now) {
@@ -390,13 +391,13 @@ fn spike_rule(config: &BestPriceConfig, pair: &str) -> SpikeRule {
     }
 }
 
-/// Rule 18: whether a bank is switched off, or is in this pair.
+/// Returns whether a bank is switched off, everywhere or in this pair (rule 18).
 fn is_disabled(disabled: &BTreeMap<BankSwitch, ControlEnd>, bank: &str, pair: &str) -> bool {
     let pairs = [None, Some(pair.to_owned())];
     pairs.into_iter().any(|pair| disabled.contains_key(&BankSwitch { bank: bank.to_owned(), pair }))
 }
 
-/// A quote of a book, with why it is not on offer.
+/// Writes a quote of a book, with the reason if it is not on offer.
 fn book_entry(q: &OfferedQuote<'_>, off: Option<&str>) -> String {
     let mut text = format!("{{\"px\":\"{}\",\"qty\":\"{}\"", q.quote.px, q.quote.quoted_qty);
     write_origin(q, &mut text);

@@ -3,9 +3,9 @@
 use crate::book::MatchingBook;
 use unitape_model::Side;
 
-/// Price and volume at which a book without matching is matched: the most volume; of prices that give the same, the one
-/// that leaves the least on either side; of those the nearest to `reference`; of those the lower. `limits` bound the
-/// price, as the collar of a venue does. None when nothing can trade.
+/// Finds the price and volume at which the auction matches the book. The price must give the most volume, then the
+/// least surplus, then be nearest to `reference`, then lowest. `limits` bound the price, as a venue's collar does.
+/// Returns `None` if nothing can trade.
 pub fn clearing(book: &MatchingBook, reference: i64, limits: Option<(i64, i64)>) -> Option<(i64, i64)> {
     let (bid, ask) = (book.best(Side::Buy)?.px, book.best(Side::Sell)?.px);
     let (low, high) = limits.unwrap_or((ask, bid));
@@ -54,10 +54,10 @@ mod tests {
             };
             let best = (low..=high).map(|px| (px, volume(px))).filter(|(_, (traded, _))| *traded > 0)
                 .min_by_key(|&(px, (traded, left))| (-traded, left, (px - reference).abs(), px));
-            let found = clearing(&book, reference, limits);
-            prop_assert_eq!(found, best.map(|(px, (traded, _))| (px, traded)));
+            let outcome = clearing(&book, reference, limits);
+            prop_assert_eq!(outcome, best.map(|(px, (traded, _))| (px, traded)));
 
-            if let Some((px, traded)) = found {
+            if let Some((px, traded)) = outcome {
                 let (mut bought, mut sold) = (Vec::new(), Vec::new());
                 book.uncross(px, traded, &mut bought, &mut sold);
                 for fills in [&bought, &sold] {

@@ -1,4 +1,4 @@
-//! The end of a day: closing auctions, what they say of the scenes, and the orders that are left.
+//! The end of a day: closing auctions, their effect on the scenes, and the remaining orders.
 
 use super::event::{DayEventBody, MarketPhase};
 use super::scenes::{PendingLabel, Scenario};
@@ -11,36 +11,36 @@ use super::{Sim, config};
 const COLLAR_BPS: i64 = 40;
 
 impl Sim {
-    /// The closing auction of a book, and its official price: that of the auction, or of the last trade.
+    /// Runs the closing auction of a book and sets its official price: that of the auction, or of the last trade.
     pub(super) fn close(&mut self, book: u32) {
         let desk = self.x.desk(book);
         let before = desk.window.flatten();
         let last = desk.last_trade;
-        let staged = self.at_close.iter().any(|(at, _)| *at == book);
+        let staged = self.at_close.iter().any(|(label_book, _)| *label_book == book);
         let limits = before.filter(|_| !staged).map(|px| {
             let room = ListedInstrument::ticks_of_bps(px, COLLAR_BPS);
             (px - room, px + room)
         });
         let reference = last.unwrap_or(self.x.world.listed(book).reference);
-        let within = |px: &i64| limits.is_none_or(|(low, high)| (low..=high).contains(px));
-        let px = self.x.uncross(book, reference, limits).or(last.filter(within));
+        let is_in_limits = |px: &i64| limits.is_none_or(|(low, high)| (low..=high).contains(px));
+        let px = self.x.uncross(book, reference, limits).or(last.filter(is_in_limits));
         self.x.enter(book, MarketPhase::Close, px);
         let (seq, ts) = (self.x.seq, self.x.now);
-        debug_assert!(matches!(self.x.out.last().map(|e| e.what), Some(DayEventBody::Session { .. })));
+        debug_assert!(matches!(self.x.out.last().map(|e| e.body), Some(DayEventBody::Session { .. })));
         let scenario = Scenario::MarkingClose.id();
-        while let Some(at) = self.at_close.iter().position(|(at, _)| *at == book) {
-            match self.at_close.remove(at).1 {
+        while let Some(index) = self.at_close.iter().position(|(label_book, _)| *label_book == book) {
+            match self.at_close.remove(index).1 {
                 PendingLabel::Fires { scene, key, first_seq } => {
                     let label =
                         AlertLabel { scene, scenario, key, reason: None, ts, first_seq, trigger_seq: seq };
                     self.labels.labels.push(label);
                 }
-                PendingLabel::Misses { scene, key, misses, first_seq } => {
+                PendingLabel::Misses { scene, key, miss_reason, first_seq } => {
                     let miss = NearMiss {
                         scene,
                         scenario,
                         key,
-                        misses,
+                        misses: miss_reason,
                         first_seq,
                         trigger_seq: None,
                         last_seq: seq,
@@ -51,7 +51,7 @@ impl Sim {
         }
     }
 
-    /// Orders that are left, one of each book after the other, so that nobody has to remove many at once.
+    /// Lists the remaining orders, one of each book in turn, so that no book must remove many at once.
     pub(super) fn list_expiring(&mut self) {
         let mut books: Vec<Vec<u32>> =
             (0..self.x.world.books() as u32).map(|book| self.x.all_of(book)).collect();
@@ -61,7 +61,7 @@ impl Sim {
         self.expiring.reverse();
     }
 
-    /// Cancels the next order that is left; false when none is.
+    /// Cancels the next remaining order. Returns false if there is none.
     pub(super) fn expire(&mut self) -> bool {
         let Some(slot) = self.expiring.pop() else { return false };
         let member = self.x.order(slot).terms.member;

@@ -20,7 +20,7 @@ pub struct SimConfig {
     pub venues: usize,
     /// Instruments, each listed on every venue; 1 to 20,000.
     pub instruments: usize,
-    /// Traders of the background; none lets the number follow from the rate of events.
+    /// Traders of the background; `None` derives the number from the rate of events.
     pub traders: Option<u32>,
     /// Orders that rest in a book, about.
     pub depth: usize,
@@ -43,8 +43,8 @@ pub struct SimConfig {
 }
 
 impl Default for SimConfig {
-    /// 2026-03-02 from 07:50 to 16:35 UTC, 1,000,000 events, 3 venues, 50 instruments, three scenes of every scenario and
-    /// as many near misses.
+    /// Returns 2026-03-02 from 07:50 to 16:35 UTC, 1,000,000 events, 3 venues, 50 instruments, three scenes of every
+    /// scenario and as many near misses.
     fn default() -> SimConfig {
         let each = |n: u32| Scenario::ALL.into_iter().map(|s| (s, n)).collect();
         SimConfig {
@@ -90,7 +90,7 @@ impl SimConfig {
         }
     }
 
-    /// Traders of the background: enough that none has to send more than he may.
+    /// Returns the number of background traders: enough that no trader exceeds the rate limit.
     pub(crate) fn background_traders(&self) -> u32 {
         let auto = || {
             let rate = u128::from(self.events) * u128::from(S) / u128::from(self.span_ns);
@@ -100,27 +100,28 @@ impl SimConfig {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let within = |name: &'static str, value: u64, least: u64, most: u64| {
+        let check_range = |name: &'static str, value: u64, least: u64, most: u64| {
             let ok = (least..=most).contains(&value);
             ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
         };
-        within("venues", self.venues as u64, 1, MICS.len() as u64)?;
-        within("market", self.market.into(), 0, 9)?;
-        within("instruments", self.instruments as u64, 1, INSTRUMENTS_MAX)?;
-        within("traders", self.traders.unwrap_or(40).into(), 40, 1_000_000)?;
-        within("depth", self.depth as u64, 4, 100_000)?;
-        within("events", self.events, 0, u64::MAX >> 16)?;
-        within("span_ns", self.span_ns, 120 * S, 24 * 3600 * S)?;
-        within("start_ns", self.start_ns, 0, YEAR_2250_NS)?;
-        within("halts", self.halts.into(), 0, 100_000)?;
-        within("news", self.news.into(), 0, 10_000_000)?;
-        within("payments", self.payments.into(), 0, 99_999_999)?;
+        check_range("venues", self.venues as u64, 1, MICS.len() as u64)?;
+        check_range("market", self.market.into(), 0, 9)?;
+        check_range("instruments", self.instruments as u64, 1, INSTRUMENTS_MAX)?;
+        check_range("traders", self.traders.unwrap_or(40).into(), 40, 1_000_000)?;
+        check_range("depth", self.depth as u64, 4, 100_000)?;
+        check_range("events", self.events, 0, u64::MAX >> 16)?;
+        check_range("span_ns", self.span_ns, 120 * S, 24 * 3600 * S)?;
+        check_range("start_ns", self.start_ns, 0, YEAR_2250_NS)?;
+        check_range("halts", self.halts.into(), 0, 100_000)?;
+        check_range("news", self.news.into(), 0, 10_000_000)?;
+        check_range("payments", self.payments.into(), 0, 99_999_999)?;
         for (scenario, &n) in self.plant.iter().chain(&self.near_misses) {
-            within(scenario.id(), n.into(), 0, 1_000_000)?;
+            check_range(scenario.id(), n.into(), 0, 1_000_000)?;
         }
-        let closes = |of: &BTreeMap<Scenario, u32>| of.get(&Scenario::MarkingClose).copied().unwrap_or(0);
-        if closes(&self.plant) + closes(&self.near_misses) > 0 {
-            within("span_ns (for marking_close)", self.span_ns, 2 * WINDOW_NS, 24 * 3600 * S)?;
+        let closing_count =
+            |counts: &BTreeMap<Scenario, u32>| counts.get(&Scenario::MarkingClose).copied().unwrap_or(0);
+        if closing_count(&self.plant) + closing_count(&self.near_misses) > 0 {
+            check_range("span_ns (for marking_close)", self.span_ns, 2 * WINDOW_NS, 24 * 3600 * S)?;
         }
         Ok(())
     }

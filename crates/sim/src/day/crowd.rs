@@ -67,8 +67,8 @@ impl BackgroundTraders {
         }
     }
 
-    /// Time to the next request, `mean_ns` on average: each request makes more of them likely for a while, so that they
-    /// come in bursts (a Hawkes process of branching ratio 0.8, in whole numbers).
+    /// Draws the time to the next request, `mean_ns` on average. Each request makes further requests more likely for a
+    /// while, so that they come in bursts (a Hawkes process of branching ratio 0.8, in whole numbers).
     pub fn gap_ns(&mut self, mean_ns: u64, rng: &mut Rng) -> u64 {
         const ONE: u64 = 1 << 16;
         const JUMP: u64 = 8_500; // near 0.8 · 5 · ln 2 / 20; a little less, for the rate stands still within a gap
@@ -86,7 +86,7 @@ impl BackgroundTraders {
         gap.max(1)
     }
 
-    /// One request of somebody, or nothing where it would not be allowed.
+    /// Makes one request of a background member, or no request if the rate limit forbids it.
     pub fn act(&mut self, x: &mut SimulatedVenues, governor: &mut MessageRateLimiter, rng: &mut Rng) {
         if rng.one_in(4) && self.algo(x, governor, rng) {
             return;
@@ -123,7 +123,7 @@ impl BackgroundTraders {
         }
     }
 
-    /// An order for the call of an auction, also to fill a book before it opens: near the price, on either side of it.
+    /// Sends an order for the call of an auction, near the price on either side. It also fills a book before the open.
     pub fn call(
         &mut self,
         x: &mut SimulatedVenues,
@@ -133,8 +133,8 @@ impl BackgroundTraders {
     ) {
         let instr = x.world.instr_of(book);
         let Some((member, side)) = self.somebody(x, instr, governor, rng, 1) else { return };
-        let behind = rng.halving().min(12) * 2 + rng.between(-3, 4);
-        let px = self.fair[instr.index()] - sign(side) * behind;
+        let distance = rng.halving().min(12) * 2 + rng.between(-3, 4);
+        let px = self.fair[instr.index()] - sign(side) * distance;
         let qty = rng.between(1, 20) * 100;
         self.enter(x, member, book, side, OrderKind::Limit, TimeInForce::Day, Some(px), None, qty, 0);
     }
@@ -153,7 +153,8 @@ impl BackgroundTraders {
         }
     }
 
-    /// Cancels the orders that news has left far on the wrong side of the price, some at a time; false if there are none.
+    /// Cancels some of the orders that news has left far on the wrong side of the price. Returns false if there are
+    /// none.
     fn pull_stale(&self, x: &mut SimulatedVenues, book: u32, governor: &mut MessageRateLimiter) -> bool {
         let fair = self.fair[x.world.instr_of(book).index()];
         let mut pulled = false;
@@ -184,9 +185,9 @@ impl BackgroundTraders {
             return;
         }
         let px = order.terms.px.expect("only limit orders rest");
-        let open = order.terms.qty - order.done;
+        let open = order.terms.qty - order.filled_qty;
         if rng.one_in(2) {
-            x.amend(slot, px, order.done + rng.between(1, open));
+            x.amend(slot, px, order.filled_qty + rng.between(1, open));
         } else {
             let side = order.terms.side;
             let px = self.fair[x.world.instr_of(book).index()] - sign(side) * (1 + rng.halving().min(12));
@@ -204,10 +205,10 @@ impl BackgroundTraders {
         let instr = x.world.instr_of(book);
         let Some((member, side)) = self.somebody(x, instr, governor, rng, 2) else { return };
         let qty = if rng.one_in(8) { rng.between(1, 999) } else { rng.between(1, 20) * 100 };
-        self.place(x, member, book, side, qty, 0, rng);
+        self.place_order(x, member, book, side, qty, 0, rng);
     }
 
-    /// Somebody who may trade the instrument and send `cost` messages now, and his side.
+    /// Draws a member who may now trade the instrument and send `cost` messages, with the member's side.
     fn somebody(
         &self,
         x: &SimulatedVenues,
@@ -223,9 +224,9 @@ impl BackgroundTraders {
         })
     }
 
-    /// A new order of one of the kinds there are.
+    /// Places a new order of a random type.
     #[allow(clippy::too_many_arguments)]
-    fn place(
+    fn place_order(
         &mut self,
         x: &mut SimulatedVenues,
         member: u32,
@@ -237,13 +238,13 @@ impl BackgroundTraders {
     ) {
         let fair = self.fair[x.world.instr_of(book).index()];
         let reach = fair + sign(side) * 20;
-        let other = &x.desk(book).book;
-        let best = other.best(side.opposite()).filter(|best| (best.px - reach) * sign(side) <= 0);
+        let matching_book = &x.desk(book).book;
+        let best = matching_book.best(side.opposite()).filter(|best| (best.px - reach) * sign(side) <= 0);
         let roll = rng.below(200);
         let (kind, tif, px, stop_px) = match (roll, best) {
             (0..16, Some(best)) => (OrderKind::Limit, TimeInForce::Ioc, Some(best.px), None),
             (16..20, Some(best)) => (OrderKind::Limit, TimeInForce::Fok, Some(best.px), None),
-            (20..28, Some(_)) if other.quantity_within(side.opposite(), reach) > qty => {
+            (20..28, Some(_)) if matching_book.quantity_within(side.opposite(), reach) > qty => {
                 (OrderKind::Market, TimeInForce::Ioc, None, None)
             }
             (28..46, Some(best)) => (OrderKind::Limit, TimeInForce::Day, Some(best.px), None),
@@ -256,8 +257,8 @@ impl BackgroundTraders {
                 }
             }
             _ => {
-                let behind = 1 + 2 * rng.halving().min(12) + rng.between(0, 3);
-                (OrderKind::Limit, TimeInForce::Day, Some((fair - sign(side) * behind).max(1)), None)
+                let distance = 1 + 2 * rng.halving().min(12) + rng.between(0, 3);
+                (OrderKind::Limit, TimeInForce::Day, Some((fair - sign(side) * distance).max(1)), None)
             }
         };
         self.enter(x, member, book, side, kind, tif, px, stop_px, qty, parent);
@@ -280,11 +281,11 @@ impl BackgroundTraders {
         x.submit(NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd: true });
     }
 
-    /// The next child of an algorithm's parent order; false when it may not send one.
+    /// Sends the next child order of an algorithm's parent order. Returns false if the algorithm may not send an order.
     fn algo(&mut self, x: &mut SimulatedVenues, governor: &mut MessageRateLimiter, rng: &mut Rng) -> bool {
-        let at = rng.below(self.parents.len() as u64) as usize;
-        let member = at as u32 * 4 + 3;
-        let AlgoParentOrder { number, instr, left, orders } = self.parents[at];
+        let algo_index = rng.below(self.parents.len() as u64) as usize;
+        let member = algo_index as u32 * 4 + 3;
+        let AlgoParentOrder { number, instr, left, orders } = self.parents[algo_index];
         // No two of 32 orders have one quantity, so that an algorithm never seems to repeat itself.
         let most = (ALGO_ORDER_MAX * 1_000_000_000
             / x.world.instruments[instr.index()].nano(self.fair[instr.index()]))
@@ -299,7 +300,7 @@ impl BackgroundTraders {
                 x.emit(DayEventBody::OrderRecv { client: parent, member, instr, side, qty });
             }
             x.emit(DayEventBody::Parent { parent, member, instr, side, qty });
-            self.parents[at] = AlgoParentOrder { number: parent, instr, left: qty, orders };
+            self.parents[algo_index] = AlgoParentOrder { number: parent, instr, left: qty, orders };
             return true;
         }
         let venue = rng.below(x.world.venues.len() as u64) as usize;
@@ -313,10 +314,10 @@ impl BackgroundTraders {
         {
             return false;
         }
-        self.parents[at].left -= qty;
-        self.parents[at].orders += 1;
+        self.parents[algo_index].left -= qty;
+        self.parents[algo_index].orders += 1;
         let side = x.world.side_of(member, instr);
-        self.place(x, member, book, side, qty, number, rng);
+        self.place_order(x, member, book, side, qty, number, rng);
         true
     }
 
@@ -327,15 +328,15 @@ impl BackgroundTraders {
         self.excitement = 0;
     }
 
-    /// Whether the price of an instrument is so far up or down that news should send it back: 1 down, -1 up, 0 neither.
-    pub fn stretch(&self, instr: InstrumentId) -> i64 {
+    /// Returns the sign of an excessive price move that news should reverse: 1 if the price is too high, -1 if it is
+    /// too low, 0 otherwise.
+    pub fn overextension_sign(&self, instr: InstrumentId) -> i64 {
         let anchor = self.anchors[instr.index()];
         let off = self.fair[instr.index()] + self.drift[instr.index()] - anchor;
         if self.pace == PricePace::Days && off.abs() * 100 > anchor * 8 { off.signum() } else { 0 }
     }
 
-    /// Lets the price of an instrument wander, drawn back when it is far from where it started, and go where news sent
-    /// it.
+    /// Lets the price of an instrument wander. Draws it back if it is far from its start, and moves it as news demands.
     fn wander(&mut self, instr: InstrumentId, rng: &mut Rng) {
         let drift = self.drift[instr.index()];
         let mut band = 4;
@@ -358,16 +359,16 @@ impl BackgroundTraders {
     }
 }
 
-fn pick(of: &[u32], rng: &mut Rng) -> Option<u32> {
-    (!of.is_empty()).then(|| rng.pick(of))
+fn pick(candidates: &[u32], rng: &mut Rng) -> Option<u32> {
+    (!candidates.is_empty()).then(|| rng.pick(candidates))
 }
 
 fn sign(side: Side) -> i64 {
     if side == Side::Buy { 1 } else { -1 }
 }
 
-/// A draw from the exponential distribution of mean one, in 1/65536, by whole numbers: -ln of a uniform draw, its
-/// logarithm by bits and a parabola (off by 0.8 % at most).
+/// Draws from the exponential distribution of mean one, in 1/65536, with whole numbers: -ln of a uniform draw. The
+/// logarithm comes from bits and a parabola (off by 0.8 % at most).
 fn exponential(rng: &mut Rng) -> u64 {
     let u = rng.bits() | 1;
     let zeros = u64::from(u.leading_zeros());

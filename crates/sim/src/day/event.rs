@@ -15,7 +15,7 @@ pub struct DayEvent {
     /// Event time, nanoseconds since the Unix epoch; never goes back.
     pub ts: u64,
     /// The body of the event.
-    pub what: DayEventBody,
+    pub body: DayEventBody,
 }
 
 /// The body of an event.
@@ -100,7 +100,7 @@ pub enum DayEventBody {
     /// The venue accepted other terms; `qty` is the total. A stop that is elected comes as an amend to `limit` or
     /// `market`.
     Amend(OrderTicket),
-    /// The order is out: asked for, the rest of one that may not rest, or at the end of the day.
+    /// The order has ended: by request, because its rest may not rest, or at the end of the day.
     Cancel(OrderTicket),
     /// The venue refused an order.
     Reject(OrderTicket),
@@ -125,7 +125,7 @@ pub enum DayEventBody {
         instr: InstrumentId,
         /// Whether it is good for the price.
         good: bool,
-        /// Ticks that the price goes because of it.
+        /// Ticks by which the price moves because of the news.
         ticks: i64,
     },
     /// A payment.
@@ -145,15 +145,15 @@ pub struct OrderTicket {
     pub side: Side,
     /// Kind of order.
     pub kind: OrderKind,
-    /// Its time in force.
+    /// The order's time in force.
     pub tif: TimeInForce,
-    /// Limit in ticks; none for `market` and `stop`.
+    /// Limit in ticks; `None` for `market` and `stop`.
     pub px: Option<i64>,
     /// Price that elects a stop, in ticks.
     pub stop_px: Option<i64>,
     /// Total quantity, also after an amend.
     pub qty: i64,
-    /// Number of the parent order, 0 for none.
+    /// Number of the parent order; 0 if there is no parent.
     pub parent: u64,
 }
 
@@ -181,9 +181,9 @@ pub enum TimeInForce {
 /// The side of the liquidity that an execution was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiquidityFlag {
-    /// It rested and was hit.
+    /// The order rested and was hit.
     Passive,
-    /// It hit.
+    /// The order hit a resting order.
     Aggressive,
     /// Matched in an auction.
     Auction,
@@ -222,7 +222,7 @@ pub struct Payment {
 }
 
 impl OrderKind {
-    /// The word of events: `market`, `limit`, `stop`, `stoplmt`.
+    /// Returns the order type's word in events: `market`, `limit`, `stop`, `stoplmt`.
     pub const fn word(self) -> &'static str {
         match self {
             OrderKind::Market => "market",
@@ -232,14 +232,14 @@ impl OrderKind {
         }
     }
 
-    /// Whether it waits for a price before it counts.
+    /// Returns whether the order waits for a trigger price before it is active.
     pub const fn is_waiting_stop(self) -> bool {
         matches!(self, OrderKind::Stop | OrderKind::StopLimit)
     }
 }
 
 impl TimeInForce {
-    /// The word of events.
+    /// Returns the word in events.
     pub const fn word(self) -> &'static str {
         match self {
             TimeInForce::Day => "DAY",
@@ -250,7 +250,7 @@ impl TimeInForce {
 }
 
 impl MarketPhase {
-    /// The word of events.
+    /// Returns the word in events.
     pub const fn word(self) -> &'static str {
         match self {
             MarketPhase::Pre => "pre",

@@ -50,24 +50,24 @@ pub(crate) struct OrderRef {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveOrder {
     pub terms: OrderTicket,
-    pub done: i64,
-    /// Σ ticks × quantity of what is done.
+    pub filled_qty: i64,
+    /// Σ ticks × quantity of the executed part.
     value: i64,
     entered: (u64, u64),
     handle: Option<OrderHandle>,
-    /// Its place in its book's list of orders that the background may touch.
-    crowd_at: Option<u32>,
+    /// The order's index in its book's list of orders that the background may touch.
+    crowd_index: Option<u32>,
     crowd: bool,
 }
 
 impl LiveOrder {
-    /// Whether the background may amend or cancel it.
+    /// Returns whether the background may amend or cancel the order.
     pub fn is_of_background(&self) -> bool {
         self.crowd
     }
 }
 
-/// A book with what its venue knows of it.
+/// A book with its venue's state of it.
 #[derive(Debug)]
 pub(crate) struct VenueBook {
     pub book: MatchingBook,
@@ -89,7 +89,7 @@ pub(crate) struct VenueBook {
 #[derive(Debug)]
 pub(crate) struct SimulatedVenues {
     pub world: SimulatedMarket,
-    /// Time of what happens now, nanoseconds since the epoch.
+    /// The present time, nanoseconds since the epoch.
     pub now: u64,
     /// Ordinal of the last event.
     pub seq: u64,
@@ -147,9 +147,9 @@ impl SimulatedVenues {
         }
     }
 
-    pub fn emit(&mut self, what: DayEventBody) {
+    pub fn emit(&mut self, body: DayEventBody) {
         self.seq += 1;
-        self.out.push(DayEvent { seq: self.seq, ts: self.now, what });
+        self.out.push(DayEvent { seq: self.seq, ts: self.now, body });
     }
 
     pub fn desk(&self, book: u32) -> &VenueBook {
@@ -169,13 +169,13 @@ impl SimulatedVenues {
         self.live_of[member as usize]
     }
 
-    /// The remaining quantity of an order; 0 once it has gone.
-    pub fn leaves(&self, of: OrderRef) -> i64 {
-        let order = &self.orders[of.slot as usize];
-        if order.terms.oid == of.oid { order.terms.qty - order.done } else { 0 }
+    /// Returns the remaining quantity of an order; 0 if the order has left the book.
+    pub fn leaves(&self, order_ref: OrderRef) -> i64 {
+        let order = &self.orders[order_ref.slot as usize];
+        if order.terms.oid == order_ref.oid { order.terms.qty - order.filled_qty } else { 0 }
     }
 
-    /// A new order arrives.
+    /// Submits a new order.
     pub fn submit(&mut self, new: NewOrder) -> OrderRef {
         let NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd } = new;
         let phase = self.desk(book).phase;
@@ -192,7 +192,8 @@ impl SimulatedVenues {
             return OrderRef::default();
         }
         let entered = (self.seq + 1, self.now);
-        let order = LiveOrder { terms, done: 0, value: 0, entered, handle: None, crowd_at: None, crowd };
+        let order =
+            LiveOrder { terms, filled_qty: 0, value: 0, entered, handle: None, crowd_index: None, crowd };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.orders.push(order);
             self.orders.len() as u32 - 1
@@ -216,7 +217,7 @@ impl SimulatedVenues {
         OrderRef { slot, oid: terms.oid }
     }
 
-    /// A new order arrives of which the caller knows that a control covers it.
+    /// Submits a new order that a control must refuse, as the caller knows.
     pub fn send_refused(&mut self, new: NewOrder) {
         let NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, .. } = new;
         self.next_oid += 1;
@@ -228,7 +229,7 @@ impl SimulatedVenues {
         self.emit(DayEventBody::Reject(terms));
     }
 
-    /// Whether the gate, where there is one, refuses a new order.
+    /// Returns whether the gate, if there is one, refuses a new order.
     #[inline]
     fn refuses(&mut self, terms: &OrderTicket) -> bool {
         self.gate.as_deref_mut().is_some_and(|gate| gate.refuses_order(&self.world, terms, self.now))
@@ -242,10 +243,10 @@ impl SimulatedVenues {
             return;
         }
         let order = &mut self.orders[slot as usize];
-        assert!(qty > order.done, "an amend to what is done already");
+        assert!(qty > order.filled_qty, "an amend to what is done already");
         let handle = order.handle.expect("only a resting order is amended");
         (order.terms.px, order.terms.qty) = (Some(px), qty);
-        let (terms, leaves) = (order.terms, qty - order.done);
+        let (terms, leaves) = (order.terms, qty - order.filled_qty);
         self.emit(DayEventBody::Amend(terms));
         let desk = &mut self.desks[terms.book as usize];
         if desk.phase == MarketPhase::Auction {
@@ -256,7 +257,7 @@ impl SimulatedVenues {
         self.fills.clear();
         let placed = desk.book.amend(handle, px, leaves, &mut self.fills);
         self.orders[slot as usize].handle = placed.handle;
-        self.settle(slot);
+        self.report_fills(slot);
         if placed.handle.is_none() {
             self.release(slot, OrderEnding::Filled);
         }
@@ -265,9 +266,9 @@ impl SimulatedVenues {
     }
 
     /// Takes an order out, if it is still there.
-    pub fn cancel(&mut self, of: OrderRef) {
-        if self.leaves(of) > 0 {
-            self.cancel_slot(of.slot);
+    pub fn cancel(&mut self, order_ref: OrderRef) {
+        if self.leaves(order_ref) > 0 {
+            self.cancel_slot(order_ref.slot);
         }
     }
 
@@ -278,8 +279,8 @@ impl SimulatedVenues {
         match handle {
             Some(handle) => drop(desk.book.cancel(handle)),
             None => {
-                let at = desk.stops.iter().position(|&s| s == slot).expect("an order rests or waits");
-                desk.stops.remove(at);
+                let stop_index = desk.stops.iter().position(|&s| s == slot).expect("an order rests or waits");
+                desk.stops.remove(stop_index);
                 self.stops_of[terms.member as usize] -= 1;
             }
         }
@@ -318,9 +319,9 @@ impl SimulatedVenues {
                 self.fill(fill.tag, px, qty, LiquidityFlag::Auction);
             }
             self.print(book, px, qty, true);
-            for (fill, at) in [(buyer, &mut b), (seller, &mut s)] {
+            for (fill, fill_index) in [(buyer, &mut b), (seller, &mut s)] {
                 if fill.qty == 0 {
-                    *at += 1;
+                    *fill_index += 1;
                     if fill.leaves == 0 {
                         self.release(fill.tag, OrderEnding::Filled);
                     }
@@ -331,7 +332,7 @@ impl SimulatedVenues {
         Some(px)
     }
 
-    /// Begins another day after the last order of this one has gone: the books are as new.
+    /// Begins another day after the last order of this day has ended: the books are as new.
     pub fn begin_day(&mut self, start_ns: u64) {
         assert_eq!(self.orders.len(), self.free.len(), "an order outlives its day");
         self.now = start_ns;
@@ -366,16 +367,16 @@ impl SimulatedVenues {
                 side,
                 limit: px,
                 qty,
-                rests: tif == TimeInForce::Day && px.is_some(),
+                may_rest: tif == TimeInForce::Day && px.is_some(),
             };
             desk.book.submit(incoming, &mut self.fills).handle
         };
         self.orders[slot as usize].handle = handle;
-        self.settle(slot);
+        self.report_fills(slot);
         let order = &self.orders[slot as usize];
         if handle.is_some() {
             self.list(slot);
-        } else if order.done < qty {
+        } else if order.filled_qty < qty {
             let terms = order.terms;
             self.emit(DayEventBody::Cancel(terms));
             self.release(slot, OrderEnding::Cancelled);
@@ -394,8 +395,8 @@ impl SimulatedVenues {
                 let stop_px = terms.stop_px.expect("a stop has its price");
                 if terms.side == Side::Buy { last >= stop_px } else { last <= stop_px }
             };
-            let Some(at) = desk.stops.iter().position(reached) else { return };
-            let slot = desk.stops.remove(at);
+            let Some(stop_index) = desk.stops.iter().position(reached) else { return };
+            let slot = desk.stops.remove(stop_index);
             self.unlist(slot);
             let order = &mut self.orders[slot as usize];
             self.stops_of[order.terms.member as usize] -= 1;
@@ -408,7 +409,7 @@ impl SimulatedVenues {
     }
 
     /// Reports both sides of each fill of the order of `taker`, and prints it.
-    fn settle(&mut self, taker: u32) {
+    fn report_fills(&mut self, taker: u32) {
         for n in 0..self.fills.len() {
             let Fill { tag: maker, px, qty, leaves } = self.fills[n];
             self.next_match += 1;
@@ -424,7 +425,7 @@ impl SimulatedVenues {
 
     fn fill(&mut self, slot: u32, px: i64, qty: i64, liq: LiquidityFlag) {
         let order = &mut self.orders[slot as usize];
-        order.done += qty;
+        order.filled_qty += qty;
         order.value += qty * px;
         let terms = order.terms;
         let owner = self.world.members[terms.member as usize].owner;
@@ -445,7 +446,7 @@ impl SimulatedVenues {
         let order = &mut self.orders[slot as usize];
         if order.crowd {
             let crowd = &mut self.desks[order.terms.book as usize].crowd;
-            order.crowd_at = Some(crowd.len() as u32);
+            order.crowd_index = Some(crowd.len() as u32);
             crowd.push(slot);
             self.live_of[order.terms.member as usize] += 1;
         }
@@ -453,12 +454,12 @@ impl SimulatedVenues {
 
     fn unlist(&mut self, slot: u32) {
         let order = &mut self.orders[slot as usize];
-        let Some(at) = order.crowd_at.take() else { return };
+        let Some(crowd_index) = order.crowd_index.take() else { return };
         let crowd = &mut self.desks[order.terms.book as usize].crowd;
-        crowd.swap_remove(at as usize);
+        crowd.swap_remove(crowd_index as usize);
         self.live_of[order.terms.member as usize] -= 1;
-        if let Some(&moved) = crowd.get(at as usize) {
-            self.orders[moved as usize].crowd_at = Some(at);
+        if let Some(&moved) = crowd.get(crowd_index as usize) {
+            self.orders[moved as usize].crowd_index = Some(crowd_index);
         }
     }
 
@@ -467,12 +468,12 @@ impl SimulatedVenues {
         let order = &mut self.orders[slot as usize];
         if let Some(lives) = &mut self.lives {
             let (seq_entered, ts_entered) = order.entered;
-            let (done, value) = (order.done, order.value);
+            let (filled_qty, value) = (order.filled_qty, order.value);
             let (seq_ended, ts_ended) = (self.seq, self.now);
             let terms = order.terms;
             lives.push(OrderLife {
                 terms,
-                done,
+                filled_qty,
                 value,
                 seq_entered,
                 ts_entered,
@@ -522,7 +523,7 @@ mod tests {
         while sim.step().is_some() {
             let x = &sim.x;
             for event in &x.out {
-                if let DayEventBody::Trade { book, px, .. } = event.what {
+                if let DayEventBody::Trade { book, px, .. } = event.body {
                     let reference = x.world.listed(book).reference;
                     assert!((px - reference).abs() * 100 < reference * 10, "{event:?}");
                     trades += 1;

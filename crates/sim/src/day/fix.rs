@@ -81,7 +81,7 @@ pub struct FixDayWriter {
     /// `48 22 55 207`, by book.
     listings: Vec<Vec<u8>>,
     /// The executions of live orders: quantity, Σ ticks × quantity.
-    done: FxHashMap<u64, (i64, i64)>,
+    executed_totals: FxHashMap<u64, (i64, i64)>,
     next_report: u64,
     requests: Option<ClientOrderIds>,
 }
@@ -97,7 +97,7 @@ struct ClientOrderIds {
 }
 
 impl FixDayWriter {
-    /// A writer for a day with this world.
+    /// Makes a writer for a day with this world.
     pub fn new(world: &SimulatedMarket) -> FixDayWriter {
         let listing = |book: u32| {
             let listed = world.listed(book);
@@ -124,20 +124,20 @@ impl FixDayWriter {
             wire: FixMessageWriter::new(&world.venues, "UNITAPE"),
             members: (0..world.members.len() as u32).map(member).collect(),
             listings: (0..world.books() as u32).map(listing).collect(),
-            done: FxHashMap::default(),
+            executed_totals: FxHashMap::default(),
             next_report: 0,
             requests: None,
         }
     }
 
-    /// A writer with requests, each before its report: see [`FixDayWriter::request`].
+    /// Makes a writer that also writes requests, each before its report: see [`FixDayWriter::request`].
     pub(super) fn with_requests(world: &SimulatedMarket) -> FixDayWriter {
         FixDayWriter { requests: Some(ClientOrderIds::default()), ..FixDayWriter::new(world) }
     }
 
-    /// Appends the message of an event; false for an event that has none.
+    /// Appends the message of an event. Returns false if the event has no message.
     pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) -> bool {
-        match event.what {
+        match event.body {
             DayEventBody::Ref { instr } => self.definition(world, event, instr),
             DayEventBody::Session { book, phase, px } => {
                 self.begin(world, b'h', event, book);
@@ -174,7 +174,7 @@ impl FixDayWriter {
                 }
             }
             DayEventBody::New(ref t) => {
-                self.done.insert(t.oid, (0, 0));
+                self.executed_totals.insert(t.oid, (0, 0));
                 self.report(world, event, t, b'0', None);
             }
             DayEventBody::Amend(ref t) => {
@@ -183,17 +183,17 @@ impl FixDayWriter {
             }
             DayEventBody::Cancel(ref t) => {
                 self.report(world, event, t, b'4', None);
-                self.done.remove(&t.oid);
+                self.executed_totals.remove(&t.oid);
                 self.forget(t.oid);
             }
             DayEventBody::Reject(ref t) => self.report(world, event, t, b'8', None),
             DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
-                let done = self.done.entry(order.oid).or_default();
-                *done = (done.0 + qty, done.1 + qty * px);
-                let whole = done.0 == order.qty;
+                let totals = self.executed_totals.entry(order.oid).or_default();
+                *totals = (totals.0 + qty, totals.1 + qty * px);
+                let is_complete = totals.0 == order.qty;
                 self.report(world, event, order, b'F', Some((px, qty, match_id, liq)));
-                if whole {
-                    self.done.remove(&order.oid);
+                if is_complete {
+                    self.executed_totals.remove(&order.oid);
                     self.forget(order.oid);
                 }
             }
@@ -219,7 +219,7 @@ impl FixDayWriter {
         self.wire.raw(&self.listings[book as usize]);
     }
 
-    /// Reference data come from the first venue, without its name: they are the same on all.
+    /// Writes reference data from the first venue, without its name: they are the same on all venues.
     fn definition(&mut self, world: &SimulatedMarket, event: &DayEvent, instr: InstrumentId) {
         let listed = &world.instruments[instr.index()];
         let wire = &mut self.wire;
@@ -235,9 +235,10 @@ impl FixDayWriter {
         wire.int(b"5002=", listed.tier.into());
     }
 
-    /// Whether a stop was reported as elected before: one that rests now may be amended like any other.
+    /// Returns whether a stop was reported as elected before. An elected stop that rests may be amended like any other
+    /// order.
     pub(super) fn was_elected(&self, t: &OrderTicket) -> bool {
-        self.done.contains_key(&(t.oid | ELECTED))
+        self.executed_totals.contains_key(&(t.oid | ELECTED))
     }
 
     fn report(
@@ -249,19 +250,19 @@ impl FixDayWriter {
         fill: Option<(i64, i64, u64, LiquidityFlag)>,
     ) {
         match kind {
-            b'L' => _ = self.done.insert(t.oid | ELECTED, (0, 0)),
+            b'L' => _ = self.executed_totals.insert(t.oid | ELECTED, (0, 0)),
             b'4' | b'F' if t.stop_px.is_some() => {
-                let whole = self.done.get(&t.oid).is_none_or(|d| d.0 == t.qty);
-                if kind == b'4' || whole {
-                    self.done.remove(&(t.oid | ELECTED));
+                let is_complete = self.executed_totals.get(&t.oid).is_none_or(|d| d.0 == t.qty);
+                if kind == b'4' || is_complete {
+                    self.executed_totals.remove(&(t.oid | ELECTED));
                 }
             }
             _ => {}
         }
-        let (done, value) = self.done.get(&t.oid).copied().unwrap_or_default();
+        let (filled_qty, value) = self.executed_totals.get(&t.oid).copied().unwrap_or_default();
         self.next_report += 1;
-        let leaves = if matches!(kind, b'4' | b'8') { 0 } else { t.qty - done };
-        let state = match (kind, done, leaves) {
+        let leaves = if matches!(kind, b'4' | b'8') { 0 } else { t.qty - filled_qty };
+        let state = match (kind, filled_qty, leaves) {
             (b'4' | b'8', ..) => kind,
             (_, 0, _) => b'0',
             (.., 0) => b'2',
@@ -290,9 +291,12 @@ impl FixDayWriter {
             self.ascii(b"880=", &names::match_bytes(match_id));
         }
         self.wire.int(b"151=", leaves as u64);
-        self.wire.int(b"14=", done as u64);
-        let nano =
-            if done == 0 { 0 } else { i128::from(value) * i128::from(listed.tick_nano) / i128::from(done) };
+        self.wire.int(b"14=", filled_qty as u64);
+        let nano = if filled_qty == 0 {
+            0
+        } else {
+            i128::from(value) * i128::from(listed.tick_nano) / i128::from(filled_qty)
+        };
         self.wire.decimal(b"6=", units(nano as i64, listed.decimals + 2), listed.decimals + 2);
         self.wire.time(b"60=", event.ts);
     }
@@ -346,7 +350,7 @@ impl FixDayWriter {
         self.wire.end(out);
     }
 
-    /// The client's id of an order; after a request to amend or cancel it also the one before.
+    /// Writes the client's id of an order. After a request to amend or cancel it also writes the previous id.
     fn client_ids(&mut self, oid: u64) {
         let Some(requests) = &mut self.requests else { return self.wire.id(b"11=", b'C', oid) };
         self.wire.id(b"11=", b'C', requests.latest.get(&oid).copied().unwrap_or(oid));

@@ -33,13 +33,13 @@ pub struct FixedDayWriter {
     members: Vec<[u8; 43]>,
     /// Records so far: orders, executions, prints, best prices, others.
     written: [u64; 5],
-    begun: bool,
+    has_begun: bool,
     day: u64,
     day_text: [u8; 8],
 }
 
 impl FixedDayWriter {
-    /// A writer for a day with this world that begins at `start_ns`, nanoseconds since the epoch.
+    /// Makes a writer for a day with this world that begins at `start_ns`, nanoseconds since the epoch.
     pub fn new(world: &SimulatedMarket, start_ns: u64) -> FixedDayWriter {
         let book = |book: u32| {
             let mut room = [b' '; 16];
@@ -65,15 +65,15 @@ impl FixedDayWriter {
             books: (0..world.books() as u32).map(book).collect(),
             members: (0..world.members.len() as u32).map(member).collect(),
             written: [0; 5],
-            begun: false,
+            has_begun: false,
             day,
             day_text: day_text(day),
         }
     }
 
-    /// Appends the record of an event, after the header if it is the first; false for an event that has none.
+    /// Appends the record of an event, after the header if it is the first. Returns false if the event has no record.
     pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) -> bool {
-        match event.what {
+        match event.body {
             DayEventBody::New(ref t) => self.order(b'N', world, event, t, out),
             DayEventBody::Amend(ref t) => self.order(b'A', world, event, t, out),
             DayEventBody::Cancel(ref t) => self.order(b'C', world, event, t, out),
@@ -149,16 +149,16 @@ impl FixedDayWriter {
 
     fn order(
         &mut self,
-        sort: u8,
+        record_type: u8,
         world: &SimulatedMarket,
         event: &DayEvent,
         t: &OrderTicket,
         out: &mut Vec<u8>,
     ) {
-        self.begin(sort, ORDER, event, t.book, out);
+        self.begin(record_type, ORDER, event, t.book, out);
         self.identity(t, out);
         // A cancel says whose order it was, not its terms; an order that a price elected does not wait for one.
-        let stands = sort != b'C';
+        let stands = record_type != b'C';
         out.extend_from_slice(&word::<7>(t.kind.word()));
         out.extend_from_slice(&word::<3>(t.tif.word()));
         price(world, t.book, t.px.filter(|_| stands), out);
@@ -171,16 +171,16 @@ impl FixedDayWriter {
     }
 
     /// Begins every record of a book.
-    fn begin(&mut self, sort: u8, count: usize, event: &DayEvent, book: u32, out: &mut Vec<u8>) {
-        self.begin_record(sort, count, event, out);
+    fn begin(&mut self, record_type: u8, count: usize, event: &DayEvent, book: u32, out: &mut Vec<u8>) {
+        self.begin_record(record_type, count, event, out);
         out.extend_from_slice(&self.books[book as usize]);
     }
 
     /// Begins every record.
-    fn begin_record(&mut self, sort: u8, count: usize, event: &DayEvent, out: &mut Vec<u8>) {
+    fn begin_record(&mut self, record_type: u8, count: usize, event: &DayEvent, out: &mut Vec<u8>) {
         self.header(out);
         self.written[count] += 1;
-        out.push(sort);
+        out.push(record_type);
         number(self.written.iter().sum(), out);
         if event.ts / DAY_NS != self.day {
             self.day = event.ts / DAY_NS;
@@ -196,8 +196,8 @@ impl FixedDayWriter {
     }
 
     fn header(&mut self, out: &mut Vec<u8>) {
-        if !self.begun {
-            self.begun = true;
+        if !self.has_begun {
+            self.has_begun = true;
             out.extend_from_slice(b"HUNITAPE SIM DAY ");
             out.extend_from_slice(&self.day_text);
             out.push(b'\n');
@@ -224,7 +224,7 @@ fn price(world: &SimulatedMarket, book: u32, ticks: Option<i64>, out: &mut Vec<u
     nano(ticks.map(|ticks| world.listed(book).nano(ticks)), out);
 }
 
-/// A price in units of 1e-9.
+/// Writes a price in units of 1e-9.
 fn nano(px: Option<i64>, out: &mut Vec<u8>) {
     let Some(px) = px else { return out.extend_from_slice(&[b' '; 19]) };
     let mut room = [0; 19];
@@ -301,9 +301,9 @@ mod tests {
         let (mut counts, mut last) = ([0u64; 5], 0);
         let mut sorts = std::collections::BTreeSet::new();
         for line in text.lines() {
-            let sort = line.as_bytes()[0];
-            sorts.insert(sort as char);
-            let (place, length) = match sort {
+            let record_type = line.as_bytes()[0];
+            sorts.insert(record_type as char);
+            let (counter, length) = match record_type {
                 b'H' => (None, 25),
                 b'T' => (None, 73),
                 b'N' | b'A' | b'C' => (Some(ORDER), 177),
@@ -317,8 +317,8 @@ mod tests {
                 _ => panic!("{line}"),
             };
             assert_eq!(line.len(), length, "{line}");
-            if let Some(place) = place {
-                counts[place] += 1;
+            if let Some(counter) = counter {
+                counts[counter] += 1;
                 last += 1;
                 assert_eq!(line[1..13].parse(), Ok(last), "{line}");
             }

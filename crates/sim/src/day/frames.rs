@@ -22,7 +22,7 @@ pub fn write_frame(world: &SimulatedMarket, event: &DayEvent, last: bool, out: &
     if event.seq >= u64::from(SEQ_EXT) {
         return slow(world, event, bits, out);
     }
-    match event.what {
+    match event.body {
         DayEventBody::New(ref t) if t.stop_px.is_none() => {
             order(EventKind::OrderNew, world, event, t, bits, out)
         }
@@ -42,7 +42,7 @@ pub fn write_frame(world: &SimulatedMarket, event: &DayEvent, last: bool, out: &
         }
         DayEventBody::Bbo { book, bid, ask } => {
             let mut common = common(EventKind::Bbo, 1, event, bits);
-            place(&mut common, world, book);
+            set_listing(&mut common, world, book);
             let listed = world.listed(book);
             let px = |best: Option<BestLevel>| best.map_or(Price::NONE.0, |best| listed.nano(best.px));
             let qty = |best: Option<BestLevel>| best.map_or(Some((0, EXP_NONE)), |best| narrow(best.qty));
@@ -56,7 +56,7 @@ pub fn write_frame(world: &SimulatedMarket, event: &DayEvent, last: bool, out: &
         }
         DayEventBody::Trade { book, px, qty, match_id, auction } => {
             let mut common = common(EventKind::Trade, 1, event, bits);
-            place(&mut common, world, book);
+            set_listing(&mut common, world, book);
             let Some((qty, exponent)) = narrow(qty) else { return slow(world, event, bits, out) };
             common.kind_b = exponent as u8;
             let px = world.listed(book).nano(px).into();
@@ -101,7 +101,7 @@ fn order(
     out.extend_from_slice(record.as_bytes());
 }
 
-/// An order record with its identities, all else none.
+/// Makes an order record with its identities; all other fields are empty.
 #[inline]
 fn record(
     kind: EventKind,
@@ -111,7 +111,7 @@ fn record(
     bits: u8,
 ) -> OrderRecord {
     let mut common = common(kind, 2, event, bits);
-    place(&mut common, world, t.book);
+    set_listing(&mut common, world, t.book);
     let member = &world.members[t.member as usize];
     common.kind_a = side_code(t.side) | (1 + u8::from(member.agency)) << 2;
     common.kind_b = EXP_NONE as u8;
@@ -149,7 +149,7 @@ fn common(kind: EventKind, lines: u16, event: &DayEvent, bits: u8) -> CommonReco
 }
 
 #[inline]
-fn place(common: &mut CommonRecord, world: &SimulatedMarket, book: u32) {
+fn set_listing(common: &mut CommonRecord, world: &SimulatedMarket, book: u32) {
     common.instrument = SimulatedMarket::tape_id(world.instr_of(book)).0.into();
     common.venue = (world.venue_of(book) as u16 + 1).into();
 }
@@ -187,10 +187,11 @@ fn padded<const N: usize>(word: &str) -> [u8; N] {
     room
 }
 
-/// Any event, field by field through the schema: the rare kinds, and what does not fit the narrow places.
+/// Writes any event field by field through the schema. It serves the rare kinds, and values that do not fit the narrow
+/// fields.
 #[cold]
 fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) {
-    let kind = EventKind::from_name(event.what.kind()).expect("a word of the schema");
+    let kind = EventKind::from_name(event.body.kind()).expect("a word of the schema");
     let mut e = FrameFieldSetter::begin(kind, event.seq, event.ts, out);
     set_fields(world, event, &mut e);
     e.finish(bits);
@@ -198,7 +199,7 @@ fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) 
 
 /// Sets the fields of an event.
 pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut FrameFieldSetter<'_>) {
-    match event.what {
+    match event.body {
         DayEventBody::Ref { instr } => {
             let listed = &world.instruments[instr.index()];
             e.instrument(instr);
@@ -215,17 +216,17 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
             e.sym(EventField::Group, world.groups[owner as usize]);
         }
         DayEventBody::Session { book, phase, px } => {
-            e.place(world, book);
+            e.set_listing(world, book);
             e.text(EventField::Phase, phase.word());
             px.into_iter().for_each(|px| e.price(EventField::Px, world.listed(book).nano(px)));
         }
         DayEventBody::Status { book, halted } => {
-            e.place(world, book);
+            e.set_listing(world, book);
             e.text(EventField::State, if halted { "halted" } else { "trading" });
             e.text(EventField::Reason, if halted { "regulatory" } else { "resumed" });
         }
         DayEventBody::Bbo { book, bid, ask } => {
-            e.place(world, book);
+            e.set_listing(world, book);
             for (best, px, qty) in
                 [(bid, EventField::Bid, EventField::BidQty), (ask, EventField::Ask, EventField::AskQty)]
             {
@@ -236,7 +237,7 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
             }
         }
         DayEventBody::Trade { book, px, qty, match_id, auction } => {
-            e.place(world, book);
+            e.set_listing(world, book);
             e.price(EventField::Px, world.listed(book).nano(px));
             e.qty(EventField::Qty, qty);
             e.id(EventField::MatchId, &names::match_bytes(match_id));
@@ -356,12 +357,12 @@ impl<'a> FrameFieldSetter<'a> {
         self.set(field, EventValue::Id(InlineId::Text(text)));
     }
 
-    pub(super) fn place(&mut self, world: &SimulatedMarket, book: u32) {
+    pub(super) fn set_listing(&mut self, world: &SimulatedMarket, book: u32) {
         self.sym(EventField::Venue, world.venue_of(book) as u32 + 1);
         self.instrument(world.instr_of(book));
     }
 
-    /// Whatever the kind has of a member's identities.
+    /// Sets those of a member's identities that the kind has.
     fn member(&mut self, world: &SimulatedMarket, member: u32) {
         let m = &world.members[member as usize];
         let ids = [
@@ -380,7 +381,7 @@ impl<'a> FrameFieldSetter<'a> {
 
     fn terms(&mut self, world: &SimulatedMarket, t: &OrderTicket) {
         self.id(EventField::Oid, &names::oid_bytes(t.oid));
-        self.place(world, t.book);
+        self.set_listing(world, t.book);
         self.text(EventField::Side, t.side.letter());
         self.member(world, t.member);
         self.text(EventField::Capacity, if world.members[t.member as usize].agency { "A" } else { "P" });
@@ -400,7 +401,7 @@ impl<'a> FrameFieldSetter<'a> {
 }
 
 impl LiquidityFlag {
-    /// `A`, `R` or `X`.
+    /// Returns `A`, `R` or `X`.
     pub const fn letter(self) -> &'static str {
         match self {
             LiquidityFlag::Passive => "A",
@@ -446,7 +447,7 @@ mod tests {
                 twin.clear();
                 parse_full(&line, &mut twin).unwrap_or_else(|err| panic!("{err:?}: {}", line.escape_ascii()));
                 assert!(fast == twin, "{}", line.escape_ascii());
-                kinds.insert(e.what.kind());
+                kinds.insert(e.body.kind());
             }
         }
         assert_eq!(kinds.len(), 14, "{kinds:?}");
@@ -456,10 +457,10 @@ mod tests {
     #[test]
     fn large_ordinals_go_to_the_extension() {
         let sim = Sim::new(SimConfig::default()).expect("a good config");
-        let what = DayEventBody::Trade { book: 0, px: 5_000, qty: 1 << 40, match_id: 7, auction: false };
+        let body = DayEventBody::Trade { book: 0, px: 5_000, qty: 1 << 40, match_id: 7, auction: false };
         for seq in [SEQ_EXT.into(), 5_000_000_000] {
             let mut out = Vec::new();
-            write_frame(sim.world(), &DayEvent { seq, ts: 1, what }, false, &mut out);
+            write_frame(sim.world(), &DayEvent { seq, ts: 1, body }, false, &mut out);
             assert_eq!(Frame::new(&out).expect("a frame").sequence(), Some(seq));
         }
     }

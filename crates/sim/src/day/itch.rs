@@ -30,9 +30,9 @@ pub struct ItchDayWriter {
     /// Orders that live, shown or not, by the simulator's number.
     orders: FxHashMap<u64, ItchOrder>,
     /// The newest order, which may still be matched.
-    held: Option<HeldOrder>,
+    held_order: Option<HeldOrder>,
     next_reference: u64,
-    begun: ItchFileStage,
+    stage: ItchFileStage,
     now: u64,
 }
 
@@ -43,7 +43,7 @@ struct ItchOrder {
     reference: u64,
     px: i64,
     left: i64,
-    done: i64,
+    filled_qty: i64,
 }
 
 /// A new order, or new terms.
@@ -51,7 +51,7 @@ struct ItchOrder {
 struct HeldOrder {
     terms: OrderTicket,
     left: i64,
-    done: i64,
+    filled_qty: i64,
     /// The order before the change, while it is still shown.
     before: Option<ItchOrder>,
     ts: u64,
@@ -74,18 +74,19 @@ enum ItchFileStage {
 }
 
 impl ItchDayWriter {
-    /// A writer for a venue of a day that begins at `start_ns` and lasts `span_ns`.
+    /// Makes a writer for a venue of a day that begins at `start_ns` and lasts `span_ns`.
     ///
     /// # Errors
-    /// When the day in New York ends before: ITCH counts time from midnight.
+    /// Fails if the day in New York ends earlier: ITCH counts time from midnight.
     pub fn new(venue: usize, start_ns: u64, span_ns: u64) -> Result<ItchDayWriter, Error> {
         let out_of_time = || Error::OutOfTime { start_ns, span_ns };
         let days = start_ns / DAY_NANOS;
         for day in [days, days.saturating_sub(1)] {
             let (year, month, day) = crate::wire::civil(day);
             let date = (year as i64, month as i64, day as i64);
-            let found = midnight(date.0, date.1, date.2, "America/New_York").ok().flatten();
-            let Some(midnight_ns) = found.and_then(|m| u64::try_from(m).ok()).filter(|m| *m <= start_ns)
+            let local_midnight = midnight(date.0, date.1, date.2, "America/New_York").ok().flatten();
+            let Some(midnight_ns) =
+                local_midnight.and_then(|m| u64::try_from(m).ok()).filter(|m| *m <= start_ns)
             else {
                 continue;
             };
@@ -97,50 +98,58 @@ impl ItchDayWriter {
                 midnight_ns,
                 date,
                 orders: FxHashMap::default(),
-                held: None,
+                held_order: None,
                 next_reference: 0,
-                begun: ItchFileStage::Not,
+                stage: ItchFileStage::Not,
                 now: start_ns,
             });
         }
         Err(out_of_time())
     }
 
-    /// The session date, as a file's name should have it: `20260302`.
+    /// Returns the session date for a file name: `20260302`.
     #[must_use]
     pub fn date(&self) -> String {
         format!("{:04}{:02}{:02}", self.date.0, self.date.1, self.date.2)
     }
 
-    /// Appends the messages that follow from an event; what may still be matched is held.
+    /// Appends the messages of an event. Holds an order that may still be matched.
     pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) {
         self.now = event.ts;
         self.begin(ItchFileStage::Directory, out);
-        if let DayEventBody::Ref { instr } = event.what {
+        if let DayEventBody::Ref { instr } = event.body {
             return self.directory(world, instr, out);
         }
-        let Some(book) = book_of(&event.what).filter(|b| world.venue_of(*b) == self.venue) else { return };
+        let Some(book) = book_of(&event.body).filter(|b| world.venue_of(*b) == self.venue) else { return };
         self.begin(ItchFileStage::Day, out);
-        match event.what {
+        match event.body {
             DayEventBody::Exec { .. } | DayEventBody::Trade { .. } => {}
-            DayEventBody::Cancel(t) if self.held.is_some_and(|h| h.terms.oid == t.oid) => {
+            DayEventBody::Cancel(t) if self.held_order.is_some_and(|h| h.terms.oid == t.oid) => {
                 return self.give_up(world, out);
             }
             _ => self.flush(world, out),
         }
-        match event.what {
+        match event.body {
             DayEventBody::New(terms) => {
-                self.held = Some(HeldOrder { terms, left: terms.qty, done: 0, before: None, ts: event.ts });
+                self.held_order =
+                    Some(HeldOrder { terms, left: terms.qty, filled_qty: 0, before: None, ts: event.ts });
             }
             DayEventBody::Amend(terms) => {
                 let before = self.orders.get(&terms.oid).copied();
-                let done = before.map_or(0, |k| k.done);
+                let filled_qty = before.map_or(0, |k| k.filled_qty);
                 let before = before.filter(|k| k.reference != 0);
-                self.held = Some(HeldOrder { terms, left: terms.qty - done, done, before, ts: event.ts });
+                self.held_order =
+                    Some(HeldOrder { terms, left: terms.qty - filled_qty, filled_qty, before, ts: event.ts });
             }
             DayEventBody::Cancel(terms) => {
-                if let Some(known) = self.orders.remove(&terms.oid).filter(|k| k.reference != 0) {
-                    self.put(world, b'D', book, &[ItchSampleValue::Number(known.reference)], out);
+                if let Some(shown_order) = self.orders.remove(&terms.oid).filter(|k| k.reference != 0) {
+                    self.write_message(
+                        world,
+                        b'D',
+                        book,
+                        &[ItchSampleValue::Number(shown_order.reference)],
+                        out,
+                    );
                 }
             }
             DayEventBody::Exec { order, px, qty, match_id, liq } => {
@@ -156,7 +165,7 @@ impl ItchDayWriter {
                     ItchSampleValue::Number(match_id),
                     ItchSampleValue::Text(b"O"),
                 ];
-                self.put(world, b'Q', book, &values, out);
+                self.write_message(world, b'Q', book, &values, out);
             }
             DayEventBody::Session { phase, .. } => {
                 let state: &[u8] = match phase {
@@ -166,7 +175,7 @@ impl ItchDayWriter {
                     MarketPhase::Pre | MarketPhase::Close => return,
                 };
                 let symbol = ItchSampleValue::Text(world.listed(book).symbol.as_bytes());
-                self.put(
+                self.write_message(
                     world,
                     b'H',
                     book,
@@ -186,9 +195,9 @@ impl ItchDayWriter {
     /// Writes the held order: nothing more follows from it. After a step of the simulator the messages then show the
     /// orders in its books.
     pub fn flush(&mut self, world: &SimulatedMarket, out: &mut Vec<u8>) {
-        let Some(held) = self.held.take() else { return };
-        let HeldOrder { terms, left, done, before, ts } = held;
-        let shown = !terms.kind.is_waiting_stop() && terms.tif == super::TimeInForce::Day;
+        let Some(held_order) = self.held_order.take() else { return };
+        let HeldOrder { terms, left, filled_qty, before, ts } = held_order;
+        let is_shown = !terms.kind.is_waiting_stop() && terms.tif == super::TimeInForce::Day;
         let (oid, book) = (terms.oid, terms.book);
         let now = std::mem::replace(&mut self.now, ts);
         match (terms.px, before) {
@@ -196,11 +205,11 @@ impl ItchDayWriter {
             (Some(px), Some(old)) if px == old.px && left <= old.left => {
                 if left < old.left {
                     let values = [ItchSampleValue::Number(old.reference), number(old.left - left)];
-                    self.put(world, b'X', book, &values, out);
+                    self.write_message(world, b'X', book, &values, out);
                 }
                 self.orders.insert(oid, ItchOrder { left, ..old });
             }
-            (Some(px), Some(old)) if shown => {
+            (Some(px), Some(old)) if is_shown => {
                 let reference = self.reference();
                 let values = [
                     ItchSampleValue::Number(old.reference),
@@ -208,10 +217,10 @@ impl ItchDayWriter {
                     number(left),
                     price(world, book, px),
                 ];
-                self.put(world, b'U', book, &values, out);
-                self.orders.insert(oid, ItchOrder { reference, px, left, done });
+                self.write_message(world, b'U', book, &values, out);
+                self.orders.insert(oid, ItchOrder { reference, px, left, filled_qty });
             }
-            (Some(px), None) if shown => {
+            (Some(px), None) if is_shown => {
                 let reference = self.reference();
                 let side: &[u8] = if terms.side == Side::Buy { b"B" } else { b"S" };
                 let symbol = ItchSampleValue::Text(world.listed(book).symbol.as_bytes());
@@ -223,16 +232,16 @@ impl ItchDayWriter {
                     price(world, book, px),
                 ];
                 if world.members[terms.member as usize].agency {
-                    self.put(world, b'A', book, &values, out);
+                    self.write_message(world, b'A', book, &values, out);
                 } else {
                     let [a, b, c, d, e] = values;
                     let firm = ItchSampleValue::Text(world.firm_name(terms.member).as_bytes());
-                    self.put(world, b'F', book, &[a, b, c, d, e, firm], out);
+                    self.write_message(world, b'F', book, &[a, b, c, d, e, firm], out);
                 }
-                self.orders.insert(oid, ItchOrder { reference, px, left, done });
+                self.orders.insert(oid, ItchOrder { reference, px, left, filled_qty });
             }
             (px, _) => {
-                _ = self.orders.insert(oid, ItchOrder { reference: 0, px: px.unwrap_or(0), left, done })
+                _ = self.orders.insert(oid, ItchOrder { reference: 0, px: px.unwrap_or(0), left, filled_qty })
             }
         }
         self.now = now;
@@ -247,7 +256,7 @@ impl ItchDayWriter {
         }
     }
 
-    /// One side of a match.
+    /// Writes one side of a match.
     fn exec(
         &mut self,
         world: &SimulatedMarket,
@@ -256,26 +265,26 @@ impl ItchDayWriter {
         out: &mut Vec<u8>,
     ) {
         let ItchExecution { px, qty, match_id, liq } = execution;
-        if let Some(held) = self.held.as_mut().filter(|h| h.terms.oid == order.oid) {
-            (held.left, held.done) = (held.left - qty, held.done + qty);
+        if let Some(held_order) = self.held_order.as_mut().filter(|h| h.terms.oid == order.oid) {
+            (held_order.left, held_order.filled_qty) = (held_order.left - qty, held_order.filled_qty + qty);
             // Its earlier state is in nobody's way any more.
-            if let Some(old) = held.before.take() {
-                self.put(world, b'D', order.book, &[ItchSampleValue::Number(old.reference)], out);
+            if let Some(old) = held_order.before.take() {
+                self.write_message(world, b'D', order.book, &[ItchSampleValue::Number(old.reference)], out);
             }
             return;
         }
-        let Some(known) = self.orders.get_mut(&order.oid) else { return };
-        (known.left, known.done) = (known.left - qty, known.done + qty);
-        let known = *known;
-        if known.left <= 0 {
+        let Some(live_order) = self.orders.get_mut(&order.oid) else { return };
+        (live_order.left, live_order.filled_qty) = (live_order.left - qty, live_order.filled_qty + qty);
+        let live_order = *live_order;
+        if live_order.left <= 0 {
             self.orders.remove(&order.oid);
         }
-        if known.reference == 0 {
+        if live_order.reference == 0 {
             return;
         }
         let (reference, match_number) =
-            (ItchSampleValue::Number(known.reference), ItchSampleValue::Number(match_id));
-        if liq == LiquidityFlag::Auction || px != known.px {
+            (ItchSampleValue::Number(live_order.reference), ItchSampleValue::Number(match_id));
+        if liq == LiquidityFlag::Auction || px != live_order.px {
             let printable: &[u8] = if liq == LiquidityFlag::Auction { b"N" } else { b"Y" };
             let values = [
                 reference,
@@ -284,30 +293,36 @@ impl ItchDayWriter {
                 ItchSampleValue::Text(printable),
                 price(world, order.book, px),
             ];
-            self.put(world, b'C', order.book, &values, out);
+            self.write_message(world, b'C', order.book, &values, out);
         } else {
-            self.put(world, b'E', order.book, &[reference, number(qty), match_number], out);
+            self.write_message(world, b'E', order.book, &[reference, number(qty), match_number], out);
         }
     }
 
     /// Cancels the held order: it never was in the book, or is no longer.
     fn give_up(&mut self, world: &SimulatedMarket, out: &mut Vec<u8>) {
-        let Some(held) = self.held.take() else { return };
-        self.orders.remove(&held.terms.oid);
-        if let Some(old) = held.before {
-            self.put(world, b'D', held.terms.book, &[ItchSampleValue::Number(old.reference)], out);
+        let Some(held_order) = self.held_order.take() else { return };
+        self.orders.remove(&held_order.terms.oid);
+        if let Some(old) = held_order.before {
+            self.write_message(
+                world,
+                b'D',
+                held_order.terms.book,
+                &[ItchSampleValue::Number(old.reference)],
+                out,
+            );
         }
     }
 
     fn begin(&mut self, upto: ItchFileStage, out: &mut Vec<u8>) {
-        if self.begun == ItchFileStage::Not {
+        if self.stage == ItchFileStage::Not {
             self.system(b"O", out);
-            self.begun = ItchFileStage::Directory;
+            self.stage = ItchFileStage::Directory;
         }
-        if self.begun == ItchFileStage::Directory && upto == ItchFileStage::Day {
+        if self.stage == ItchFileStage::Directory && upto == ItchFileStage::Day {
             self.system(b"S", out);
             self.system(b"Q", out);
-            self.begun = ItchFileStage::Day;
+            self.stage = ItchFileStage::Day;
         }
     }
 
@@ -336,7 +351,7 @@ impl ItchDayWriter {
         write(out, b'S', self.header(0), &[ItchSampleValue::Text(event)]);
     }
 
-    fn put(
+    fn write_message(
         &self,
         world: &SimulatedMarket,
         letter: u8,
@@ -361,14 +376,13 @@ impl ItchDayWriter {
     }
 }
 
-/// The book that an event is about.
-/// The locate code of an instrument.
+/// Returns the locate code of an instrument.
 fn locate(instr: InstrumentId) -> u16 {
     instr.0 as u16 + 1
 }
 
-fn book_of(what: &DayEventBody) -> Option<u32> {
-    match *what {
+fn book_of(body: &DayEventBody) -> Option<u32> {
+    match *body {
         DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) => Some(t.book),
         DayEventBody::Exec { order, .. } => Some(order.book),
         DayEventBody::Trade { book, .. }

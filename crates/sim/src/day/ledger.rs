@@ -8,20 +8,20 @@ use super::event::{DayEvent, DayEventBody, OrderKind, OrderTicket, TimeInForce};
 /// A resting order, as the events describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestingOrder {
-    /// Its terms as of the last event.
+    /// The order's terms as of the last event.
     pub terms: OrderTicket,
-    /// Its remaining quantity.
+    /// The order's remaining quantity.
     pub leaves: i64,
     /// When it took its place in the queue of its price: the ordinal of that event.
     pub since: u64,
 }
 
-/// Orders by number, kept from the events and from nothing else.
+/// Open orders by number, kept from the events alone.
 ///
-/// An order is live from its `order_new` until it was cancelled or filled. It rests in the book if it may: not while
-/// it waits for a stop price, and not if it is immediate. Between an `order_new` and the executions that follow it in
-/// the same step an order may cross the other side; after each step of a book that matches none does. An amend keeps
-/// the place in the queue only when price and kind stay and the quantity does not grow.
+/// An order is open from its `order_new` until it is cancelled or filled. It rests in the book if it may: not while it
+/// waits for a stop price, and not if it is immediate. Between an `order_new` and its executions in the same step, an
+/// order may cross the other side; after each step of a book that matches, no order does. An amend keeps the order's
+/// turn in the queue only if price and kind stay and the quantity does not grow.
 #[derive(Debug, Clone, Default)]
 pub struct OrderLedger {
     orders: BTreeMap<u64, RestingOrder>,
@@ -30,21 +30,21 @@ pub struct OrderLedger {
 impl OrderLedger {
     /// Takes an event into account.
     pub fn apply(&mut self, event: &DayEvent) {
-        match event.what {
+        match event.body {
             DayEventBody::New(terms) => {
-                let known = self
+                let previous = self
                     .orders
                     .insert(terms.oid, RestingOrder { terms, leaves: terms.qty, since: event.seq });
-                assert!(known.is_none(), "an order number used twice");
+                assert!(previous.is_none(), "an order number used twice");
             }
             DayEventBody::Amend(terms) => {
                 let order = self.orders.get_mut(&terms.oid).expect("an amend of an order that lives");
-                let done = order.terms.qty - order.leaves;
+                let filled_qty = order.terms.qty - order.leaves;
                 let keeps = order.terms.px == terms.px && order.terms.kind == terms.kind;
                 if !keeps || terms.qty > order.terms.qty {
                     order.since = event.seq;
                 }
-                (order.terms, order.leaves) = (terms, terms.qty - done);
+                (order.terms, order.leaves) = (terms, terms.qty - filled_qty);
             }
             DayEventBody::Cancel(terms) => {
                 self.orders.remove(&terms.oid).expect("a cancel of an order that lives");
@@ -61,7 +61,7 @@ impl OrderLedger {
         }
     }
 
-    /// An order that lives.
+    /// Returns an open order.
     pub fn order(&self, oid: u64) -> Option<&RestingOrder> {
         self.orders.get(&oid)
     }
@@ -71,24 +71,24 @@ impl OrderLedger {
         self.orders.len()
     }
 
-    /// Whether no order lives.
+    /// Returns whether there are no open orders.
     pub fn is_empty(&self) -> bool {
         self.orders.is_empty()
     }
 
     /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, remainder.
     pub fn queue(&self, book: u32, side: Side) -> Vec<(u64, i64, i64)> {
-        let shown = |r: &&RestingOrder| {
+        let is_shown = |r: &&RestingOrder| {
             let t = &r.terms;
             t.book == book && t.side == side && t.kind == OrderKind::Limit && t.tif == TimeInForce::Day
         };
-        let mut orders: Vec<&RestingOrder> = self.orders.values().filter(shown).collect();
+        let mut orders: Vec<&RestingOrder> = self.orders.values().filter(is_shown).collect();
         let better = |px: i64| if side == Side::Buy { -px } else { px };
         orders.sort_by_key(|r| (better(r.terms.px.expect("a limit order has its limit")), r.since));
         orders.iter().map(|r| (r.terms.oid, r.terms.px.expect("as above"), r.leaves)).collect()
     }
 
-    /// Levels of one side of a book, best first: price in ticks, quantity, orders.
+    /// Returns the levels of one side of a book, best first: price in ticks, quantity, number of orders.
     pub fn depth(&self, book: u32, side: Side) -> Vec<(i64, i64, u32)> {
         let mut levels: Vec<(i64, i64, u32)> = Vec::new();
         for (_, px, leaves) in self.queue(book, side) {

@@ -24,7 +24,7 @@
 //! let mut trades = 0;
 //! while sim.step().is_some() {
 //!     for event in sim.last_events() {
-//!         if let DayEventBody::Trade { book, px, .. } = event.what {
+//!         if let DayEventBody::Trade { book, px, .. } = event.body {
 //!             let (venue, instr) = (sim.world().venue_of(book), sim.world().instr_of(book));
 //!             let left = sim.depth(venue, instr, Side::Sell); // its depth after the step
 //!             assert!(left.is_empty() || px > 0);
@@ -118,7 +118,7 @@ use rate_limit::MessageRateLimiter;
 use scenes::SceneContext;
 use truth::LabelSet;
 
-/// A day under way. It holds what is live, never the day.
+/// A day under way. It holds the open orders, never the whole day.
 #[derive(Debug)]
 pub struct Sim {
     config: SimConfig,
@@ -131,7 +131,7 @@ pub struct Sim {
     scenes: Vec<PlannedScene>,
     halts: Vec<PlannedHalt>,
     payments: PaymentGenerator,
-    /// The scenes of payments that are of this day.
+    /// The scenes of payments of this day.
     structuring: std::ops::Range<usize>,
     at_close: Vec<(u32, scenes::PendingLabel)>,
     cues: BinaryHeap<Reverse<(u64, u64, ScheduledAction)>>,
@@ -146,7 +146,7 @@ pub struct Sim {
     by_kind: [u64; KINDS.len()],
 }
 
-/// All that a day begins with.
+/// Everything that a day needs to begin.
 struct DaySetup {
     config: SimConfig,
     world: SimulatedMarket,
@@ -186,7 +186,7 @@ impl Sim {
         Ok(Self::begin(DaySetup { config, world, plan, payments, structuring, rng }))
     }
 
-    /// The day of a plan, in a world that is complete.
+    /// Begins the day of a plan, in a complete world.
     fn begin(setup: DaySetup) -> Sim {
         let DaySetup { config, world, plan, payments, structuring, rng } = setup;
         let times = config.times();
@@ -218,8 +218,8 @@ impl Sim {
         sim
     }
 
-    /// Plays what happens next and gives its events, at least one; none when the day is over. The events of a step belong
-    /// together, as those of one message do.
+    /// Plays the next step and returns its events, at least one. Returns `None` when the day is over. The events of a
+    /// step belong together, as those of one message do.
     #[allow(clippy::should_implement_trait, reason = "the events are lent, not given")]
     pub fn step(&mut self) -> Option<&[DayEvent]> {
         self.play_step(false).then_some(&self.x.out)
@@ -234,18 +234,18 @@ impl Sim {
             }
         }
         for event in &self.x.out {
-            self.by_kind[kind_index(&event.what)] += 1;
+            self.by_kind[kind_index(&event.body)] += 1;
         }
         true
     }
 
-    /// The events of the last step once more: with these the rest of the day can be looked at meanwhile.
+    /// Returns the events of the last step again, so that the caller can look at the day at the same time.
     pub fn last_events(&self) -> &[DayEvent] {
         &self.x.out
     }
 
-    /// Plays what happens next and appends its frames to `out`, ready for a tape; false when the day is over. Nothing is
-    /// allocated once `out` is large enough.
+    /// Plays the next step and appends its frames to `out`, ready for a tape. Returns false when the day is over.
+    /// Allocates nothing once `out` is large enough.
     pub fn step_frames(&mut self, out: &mut Vec<u8>) -> bool {
         let on = self.step().is_some();
         let last = self.x.seq;
@@ -260,46 +260,46 @@ impl Sim {
         }
     }
 
-    /// The members, venues and instruments of the day.
+    /// Returns the members, venues and instruments of the day.
     pub fn world(&self) -> &SimulatedMarket {
         &self.x.world
     }
 
-    /// The requested configuration.
+    /// Returns the requested configuration.
     pub fn config(&self) -> &SimConfig {
         &self.config
     }
 
-    /// The book of an instrument on a venue, by their indices, after the last step. The tag of an order in it is for
+    /// Returns the book of an instrument on a venue, by their indices, after the last step. Pass an order's tag to
     /// [`Sim::order_number`].
     pub fn book(&self, venue: usize, instr: InstrumentId) -> &MatchingBook {
         &self.x.desk(self.x.world.book(venue, instr)).book
     }
 
-    /// Phase of a book.
+    /// Returns the phase of a book.
     pub fn phase(&self, venue: usize, instr: InstrumentId) -> MarketPhase {
         self.x.desk(self.x.world.book(venue, instr)).phase
     }
 
-    /// Number of the order that a tag in a [`MatchingBook`] refers to.
+    /// Returns the number of the order that a tag in a [`MatchingBook`] refers to.
     pub fn order_number(&self, tag: u32) -> u64 {
         self.x.order(tag).terms.oid
     }
 
-    /// The levels of one side, best first: price in ticks and quantity.
+    /// Returns the levels of one side, best first: price in ticks and quantity.
     pub fn depth(&self, venue: usize, instr: InstrumentId, side: Side) -> Vec<BestLevel> {
         self.book(venue, instr).levels(side).collect()
     }
 
-    /// Net position of an owner in an instrument, by their indices.
+    /// Returns the net position of an owner in an instrument, by their indices.
     pub fn position(&self, owner: u32, instr: InstrumentId) -> i64 {
         self.x.positions.get(&(owner, instr)).map_or(0, |p| p.0)
     }
 
-    /// All net positions: owner, instrument, quantity; in order.
+    /// Returns all net positions, sorted: owner, instrument, quantity.
     pub fn positions(&self) -> Vec<(u32, InstrumentId, i64)> {
         let mut all: Vec<_> =
-            self.x.positions.iter().map(|(&(owner, instr), held)| (owner, instr, held.0)).collect();
+            self.x.positions.iter().map(|(&(owner, instr), position)| (owner, instr, position.0)).collect();
         all.sort_unstable();
         all
     }
@@ -311,7 +311,7 @@ impl Sim {
         all
     }
 
-    /// Near misses so far.
+    /// Returns the near misses so far.
     pub fn near_misses(&self) -> &[NearMiss] {
         &self.labels.near_misses
     }
@@ -321,7 +321,7 @@ impl Sim {
         self.x.lives.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.x.seq
     }
@@ -341,9 +341,9 @@ impl Sim {
 
     /// Writes the truth so far as JSON Lines: `day`, `label`, `near_miss`, `position` and, where orders rest, `book`.
     pub fn write_truth(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut sorted = LabelSet { labels: Vec::new(), near_misses: self.labels.near_misses.clone() };
-        sorted.labels = self.labels().into_iter().cloned().collect();
-        truth::write_jsonl(&self.totals(), &sorted, &self.x, out)
+        let mut label_set = LabelSet { labels: Vec::new(), near_misses: self.labels.near_misses.clone() };
+        label_set.labels = self.labels().into_iter().cloned().collect();
+        truth::write_jsonl(&self.totals(), &label_set, &self.x, out)
     }
 
     fn set_cues(&mut self) {
@@ -358,50 +358,50 @@ impl Sim {
         }
         // The books fill in the first half of the call, each in turn.
         for n in 0..depth * u64::from(books) {
-            let at = call + 1 + (open - call) / 2 * n / (depth * u64::from(books));
-            self.cue(at, ScheduledAction::Fill((n % u64::from(books)) as u32));
+            let ts = call + 1 + (open - call) / 2 * n / (depth * u64::from(books));
+            self.cue(ts, ScheduledAction::Fill((n % u64::from(books)) as u32));
         }
         self.cue(close + config::S, ScheduledAction::Expire);
         for n in 0..self.halts.len() {
-            self.cue(self.halts[n].at, ScheduledAction::Halt(n as u32));
+            self.cue(self.halts[n].start_ts, ScheduledAction::Halt(n as u32));
             self.cue(self.halts[n].call, ScheduledAction::HaltCall(n as u32));
             self.cue(self.halts[n].open, ScheduledAction::HaltOpen(n as u32));
         }
         for n in 0..self.scenes.len() {
-            self.cue(self.scenes[n].at, ScheduledAction::Scene(n as u32));
+            self.cue(self.scenes[n].start_ts, ScheduledAction::Scene(n as u32));
         }
         let (from, span) = (self.config.start_ns, self.config.span_ns);
         for _ in 0..self.config.news {
-            let at = open + self.rng.below(closing_call - open);
-            self.cue(at, ScheduledAction::News);
+            let ts = open + self.rng.below(closing_call - open);
+            self.cue(ts, ScheduledAction::News);
         }
         for _ in 0..self.config.payments {
-            let at = from + self.rng.below(span);
-            self.cue(at, ScheduledAction::Payment);
+            let ts = from + self.rng.below(span);
+            self.cue(ts, ScheduledAction::Payment);
         }
         for n in self.structuring.clone() {
             for _ in 0..self.payments.structuring[n].parts.len() {
-                let at = from + self.rng.below(span);
-                self.cue(at, ScheduledAction::Structuring(n as u32));
+                let ts = from + self.rng.below(span);
+                self.cue(ts, ScheduledAction::Structuring(n as u32));
             }
         }
     }
 
-    fn cue(&mut self, at: u64, cue: ScheduledAction) {
+    fn cue(&mut self, ts: u64, cue: ScheduledAction) {
         self.cues_made += 1;
-        self.cues.push(Reverse((at, self.cues_made, cue)));
+        self.cues.push(Reverse((ts, self.cues_made, cue)));
     }
 
-    /// Whether requests of the background are still to come.
+    /// Returns whether more requests of the background follow.
     fn has_background(&self) -> bool {
         self.x.seq < self.config.events && self.next_request < self.times.close
     }
 
-    /// Whether what happens next is the closing call, or later.
+    /// Returns whether the next action is the closing call, or later.
     fn closes(&self) -> bool {
         let call = self.times.closing_call;
-        let due = self.cues.peek().map(|Reverse((at, ..))| *at);
-        due.is_none_or(|at| at >= call) && !(self.has_background() && self.next_request < call)
+        let due = self.cues.peek().map(|Reverse((cue_ts, ..))| *cue_ts);
+        due.is_none_or(|ts| ts >= call) && !(self.has_background() && self.next_request < call)
     }
 
     /// Plays the next thing, which may come to nothing; false when the day is over.
@@ -409,12 +409,12 @@ impl Sim {
         if self.start() {
             return true;
         }
-        let due = self.cues.peek().map(|Reverse((at, ..))| *at);
+        let due = self.cues.peek().map(|Reverse((cue_ts, ..))| *cue_ts);
         let background = self.has_background();
         match due {
-            Some(at) if !background || at <= self.next_request => {
-                let Reverse((at, _, cue)) = self.cues.pop().expect("it was just there");
-                self.x.now = self.x.now.max(at);
+            Some(ts) if !background || ts <= self.next_request => {
+                let Reverse((ts, _, cue)) = self.cues.pop().expect("it was just there");
+                self.x.now = self.x.now.max(ts);
                 self.play(cue);
                 true
             }
@@ -434,7 +434,8 @@ impl Sim {
         }
     }
 
-    /// The rest of the day over the remaining events, times the events that a request has made so far.
+    /// Returns the mean time between requests: the rest of the day over the remaining events, times the events per
+    /// request so far.
     fn mean_gap_ns(&self) -> u64 {
         let left_ns = self.times.close.saturating_sub(self.next_request);
         let left = self.config.events.saturating_sub(self.x.seq).max(1);
@@ -444,7 +445,7 @@ impl Sim {
         (mean as u64).clamp(LEAST_GAP_NS, self.config.span_ns / 1000)
     }
 
-    /// Reference data, groups and the first phase of every book, one a step.
+    /// Writes reference data, groups and the first phase of every book, one event a step.
     fn start(&mut self) -> bool {
         let (instruments, owners, books) = (
             self.x.world.instruments.len() as u64,
@@ -494,7 +495,7 @@ impl Sim {
             ScheduledAction::News => {
                 self.news += 1;
                 let instr = InstrumentId(self.rng.below(self.x.world.instruments.len() as u64) as u32);
-                let good = match self.crowd.stretch(instr) {
+                let good = match self.crowd.overextension_sign(instr) {
                     0 => self.rng.one_in(2),
                     stretch => stretch < 0,
                 };
@@ -551,13 +552,13 @@ impl Sim {
         let next =
             if is_refused { planned.scene.send_refused(&mut stage) } else { planned.scene.play(&mut stage) };
         match next {
-            Some(at) => self.cue(at, ScheduledAction::Scene(n)),
+            Some(ts) => self.cue(ts, ScheduledAction::Scene(n)),
             None => planned.stage = SceneStage::Over,
         }
     }
 }
 
-/// Least mean time between two requests: the day ends, whatever was asked for.
+/// Least mean time between two requests, so that the day ends whatever the configuration.
 const LEAST_GAP_NS: u64 = 100;
 
 /// Kinds of events that a day has.
@@ -578,8 +579,8 @@ const KINDS: [&str; 14] = [
     "payment",
 ];
 
-fn kind_index(what: &DayEventBody) -> usize {
-    match what {
+fn kind_index(body: &DayEventBody) -> usize {
+    match body {
         DayEventBody::Ref { .. } => 0,
         DayEventBody::Party { .. } => 1,
         DayEventBody::Session { .. } => 2,
@@ -598,7 +599,7 @@ fn kind_index(what: &DayEventBody) -> usize {
 }
 
 impl DayEventBody {
-    /// The word for its kind, as in `docs/events.md`.
+    /// Returns the word for the event's kind, as in `docs/events.md`.
     pub fn kind(&self) -> &'static str {
         KINDS[kind_index(self)]
     }

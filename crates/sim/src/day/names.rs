@@ -2,17 +2,17 @@
 
 use unitape_model::Price;
 
-/// `O` and ten digits.
+/// Formats an order number as `O` and ten digits.
 pub fn oid_text(oid: u64) -> String {
     text(oid_bytes(oid))
 }
 
-/// `M` and seven digits of base 36: it fits the eight bytes that a print has for it.
+/// Formats a match number as `M` and seven digits of base 36, which fit into the eight bytes of a print.
 pub fn match_text(match_id: u64) -> String {
     text(match_bytes(match_id))
 }
 
-/// A price of 1e-9 units as a decimal in canonical form.
+/// Formats a price in 1e-9 units as a canonical decimal.
 pub fn decimal(nano: i64) -> String {
     Price(nano).to_string()
 }
@@ -25,27 +25,27 @@ pub(crate) fn match_bytes(match_id: u64) -> [u8; 8] {
     lettered(b'M', match_id, 36)
 }
 
-/// `P` and nine digits.
+/// Formats a parent order as `P` and nine digits.
 pub(crate) fn parent_bytes(parent: u64) -> [u8; 10] {
     lettered(b'P', parent, 10)
 }
 
-/// `C` and nine digits: the client order of a parent.
+/// Formats the client order of a parent as `C` and nine digits.
 pub(crate) fn client_bytes(client: u64) -> [u8; 10] {
     lettered(b'C', client, 10)
 }
 
-/// `N` and seven digits.
+/// Formats a news number as `N` and seven digits.
 pub(crate) fn news_bytes(id: u64) -> [u8; 8] {
     lettered(b'N', id, 10)
 }
 
-/// `PAY` and nine digits.
+/// Formats a payment number as `PAY` and nine digits.
 pub(crate) fn payment_text(number: u64) -> String {
     format!("PAY{number:09}")
 }
 
-/// Name of the holder of an account in payments.
+/// Returns the name of an account's holder in payments.
 pub fn holder(account: u32) -> String {
     const FIRST: [&str; 8] = ["ALDER", "BIRCH", "CEDAR", "DAPHNE", "ELDER", "FERN", "GORSE", "HAZEL"];
     const SECOND: [&str; 4] = ["TRADING", "SHIPPING", "BAKERIES", "STORES"];
@@ -53,19 +53,19 @@ pub fn holder(account: u32) -> String {
     format!("{} {} {}", FIRST[n % FIRST.len()], SECOND[n / FIRST.len() % SECOND.len()], n + 1)
 }
 
-/// BIC of the bank of an account in payments.
+/// Returns the BIC of an account's bank in payments.
 pub fn bic(account: u32) -> String {
     const PLACES: [&str; 4] = ["GB2L", "FRPP", "DEFF", "NL2A"];
     let letter = (b'A' + (account % 12) as u8) as char;
     format!("ZZ{letter}{letter}{}", PLACES[account as usize % PLACES.len()])
 }
 
-/// Headline of a piece of news.
+/// Returns the headline of a news item.
 pub fn headline(symbol: &str, good: bool) -> String {
     format!("{symbol} {} its forecast", if good { "raises" } else { "cuts" })
 }
 
-/// A letter and as many digits as there is room for.
+/// Writes a letter and as many digits as fit.
 #[inline]
 pub(crate) fn lettered<const N: usize>(letter: u8, mut number: u64, base: u64) -> [u8; N] {
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";

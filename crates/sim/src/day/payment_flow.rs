@@ -1,4 +1,4 @@
-//! Payments: a background that nobody could call structuring, and the scenes that are.
+//! Payments: a background that no scenario could call structuring, and the structuring scenes.
 
 use super::config::SimConfig;
 use super::event::{DayEventBody, Payment};
@@ -16,7 +16,7 @@ const CURRENCIES: [&str; 4] = ["USD", "EUR", "GBP", "CHF"];
 #[derive(Debug)]
 pub(crate) struct PaymentGenerator {
     pub structuring: Vec<StructuringScene>,
-    /// Accounts of the background; those of the scenes come after.
+    /// Accounts of the background; the accounts of the scenes follow them.
     accounts: u32,
     /// Payments in the band so far, by account of the background and currency.
     in_band: Vec<[u8; CURRENCIES.len()]>,
@@ -32,8 +32,8 @@ impl PaymentGenerator {
     ) -> PaymentGenerator {
         let accounts = (config.payments / 8).clamp(20, 100_000);
         world.add_pay_accounts(accounts + scenes.len() as u32);
-        let scene = |(at, &(number, miss, n)): (usize, &(u32, bool, usize))| {
-            StructuringScene::new(number, miss, n, accounts + at as u32, rng)
+        let scene = |(index, &(number, miss, n)): (usize, &(u32, bool, usize))| {
+            StructuringScene::new(number, miss, n, accounts + index as u32, rng)
         };
         let structuring = scenes.iter().enumerate().map(scene).collect();
         PaymentGenerator {
@@ -44,7 +44,7 @@ impl PaymentGenerator {
         }
     }
 
-    /// Somebody pays somebody: mostly small sums, some large ones, some between banks.
+    /// Makes a background payment: most sums are small, some are large, some are between banks.
     pub fn background_payment(&mut self, x: &mut SimulatedVenues, rng: &mut Rng) {
         let between_banks = rng.one_in(6);
         let debtor = rng.below(self.accounts.into()) as u32;
@@ -53,16 +53,16 @@ impl PaymentGenerator {
         let digits = rng.between(3, if between_banks { 11 } else { 8 }) as u32;
         let mut cents = rng.between(10i64.pow(digits), 10i64.pow(digits + 1) - 1);
         if BAND.contains(&cents) {
-            let seen = &mut self.in_band[debtor as usize][ccy];
-            *seen += 1;
-            if *seen > 2 {
+            let band_count = &mut self.in_band[debtor as usize][ccy];
+            *band_count += 1;
+            if *band_count > 2 {
                 cents += BAND.end - BAND.start;
             }
         }
         self.pay(x, between_banks, debtor, creditor, CURRENCIES[ccy], cents);
     }
 
-    /// The next payment of a scene.
+    /// Makes the next payment of a scene.
     pub fn structure(&mut self, n: usize, x: &mut SimulatedVenues, labels: &mut LabelSet) {
         let scene = &self.structuring[n];
         let (debtor, (ccy, cents)) = (scene.debtor, scene.parts[scene.made]);
@@ -86,12 +86,12 @@ impl PaymentGenerator {
                 trigger_seq: seq,
             };
             labels.labels.push(label);
-        } else if let Some(misses) = scene.miss.filter(|_| scene.made == scene.parts.len()) {
+        } else if let Some(miss_reason) = scene.miss.filter(|_| scene.made == scene.parts.len()) {
             labels.near_misses.push(NearMiss {
                 scene: scene.scene,
                 scenario,
                 key,
-                misses,
+                misses: miss_reason,
                 first_seq,
                 trigger_seq: None,
                 last_seq: seq,

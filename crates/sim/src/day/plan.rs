@@ -10,9 +10,9 @@ use unitape_model::InstrumentId;
 /// A scene and when it starts.
 #[derive(Debug)]
 pub(crate) struct PlannedScene {
-    pub at: u64,
+    pub start_ts: u64,
     pub scene: Box<dyn Scene>,
-    /// Its number among all scenes.
+    /// The scene's number among all scenes.
     pub number: u32,
     /// Members that act in it and in nothing else.
     pub cast: std::ops::Range<u32>,
@@ -27,7 +27,7 @@ pub(crate) struct PlannedScene {
 pub(crate) enum SceneStage {
     Waits,
     Acts,
-    /// Its lead continues to send, and a control refuses it all.
+    /// The scene's lead continues to send, and a control refuses every request.
     Refused,
     /// Played to its end, or broken off by a control.
     Over,
@@ -37,22 +37,22 @@ pub(crate) enum SceneStage {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlannedHalt {
     pub instr: InstrumentId,
-    pub at: u64,
+    pub start_ts: u64,
     pub call: u64,
     pub open: u64,
 }
 
-/// All that was laid out.
+/// The plan of a day.
 #[derive(Debug)]
 pub(crate) struct DayPlan {
     pub scenes: Vec<PlannedScene>,
     pub halts: Vec<PlannedHalt>,
-    /// Scenes of payments: whether it misses, and its number among those of its kind.
+    /// Scenes of payments: whether the scene misses, and its number among those of its kind.
     pub structuring: Vec<(u32, bool, usize)>,
 }
 
 impl DayPlan {
-    /// Lays a day out; its scenes are numbered from the one after `numbered` on.
+    /// Lays a day out; its scenes are numbered from `numbered` plus one on.
     pub fn lay_out(
         config: &SimConfig,
         world: &mut SimulatedMarket,
@@ -64,42 +64,51 @@ impl DayPlan {
         let mut calendar = InstrumentReservations::new(world.instruments.len(), times);
         let mut number = numbered;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
-            let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
+            let count =
+                |counts: &std::collections::BTreeMap<Scenario, u32>| counts.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
         // Scenes that need a certain time come first, or the others would have taken it.
-        let (close, other): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
-        for (scenario, miss, count) in close.into_iter().chain(other) {
+        let (close, other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
             for n in 0..count {
                 number += 1;
                 if scenario == Scenario::PaymentsStructuring {
                     plan.structuring.push((number, miss, n as usize));
                     continue;
                 }
-                let found = if scenario == Scenario::MarkingClose {
-                    calendar.take_close(rng)
+                let reservation = if scenario == Scenario::MarkingClose {
+                    calendar.reserve_close(rng)
                 } else {
-                    calendar.take(scenario.longest_ns() + 5 * S, rng)
+                    calendar.reserve(scenario.longest_ns() + 5 * S, rng)
                 };
-                let (instr, at) = found.ok_or(Error::NoRoom { what: scenario.id(), placed: n })?;
+                let (instr, start_ts) =
+                    reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
                 let mut book = || world.book(rng.below(world.venues.len() as u64) as usize, instr);
                 let (book, other_book) = (book(), book());
-                let place = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
+                let placement = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
                 let first = world.members.len() as u32;
-                let scene = scenes::make(scenario, miss, n as usize, &place, world, rng);
+                let scene = scenes::make(scenario, miss, n as usize, &placement, world, rng);
                 let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
-                plan.scenes.push(PlannedScene { at, scene, number, cast, books, stage: SceneStage::Waits });
+                plan.scenes.push(PlannedScene {
+                    start_ts,
+                    scene,
+                    number,
+                    cast,
+                    books,
+                    stage: SceneStage::Waits,
+                });
             }
         }
         for n in 0..config.halts {
             let room = config.span_ns / 50;
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
-            let (instr, at) = calendar
-                .take(halted_ns + call_ns + S, rng)
-                .ok_or(Error::NoRoom { what: "halt", placed: n })?;
-            let call = at + halted_ns;
-            plan.halts.push(PlannedHalt { instr, at, call, open: call + call_ns });
+            let (instr, start_ts) = calendar
+                .reserve(halted_ns + call_ns + S, rng)
+                .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
+            let call = start_ts + halted_ns;
+            plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
         }
         Ok(plan)
     }
@@ -107,39 +116,42 @@ impl DayPlan {
 
 /// When each instrument is taken.
 struct InstrumentReservations {
-    taken: Vec<Vec<(u64, u64)>>,
+    reserved_spans: Vec<Vec<(u64, u64)>>,
     times: DayTimes,
 }
 
 impl InstrumentReservations {
     fn new(instruments: usize, times: DayTimes) -> InstrumentReservations {
-        InstrumentReservations { taken: vec![Vec::new(); instruments], times }
+        InstrumentReservations { reserved_spans: vec![Vec::new(); instruments], times }
     }
 
-    /// An instrument that is free for this long somewhere in the day, and from when.
-    fn take(&mut self, long_ns: u64, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
+    /// Reserves an instrument that is free for this long somewhere in the day. Returns it with the start time.
+    fn reserve(&mut self, long_ns: u64, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
         // The books settle first, and everything is over before the closing call.
         let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         (0..400).find_map(|_| {
-            let instr = rng.below(self.taken.len() as u64) as usize;
-            let at = from + rng.below(room);
-            let free = self.taken[instr].iter().all(|&(start, end)| end < at || start > at + long_ns);
+            let instr = rng.below(self.reserved_spans.len() as u64) as usize;
+            let start_ts = from + rng.below(room);
+            let free = self.reserved_spans[instr]
+                .iter()
+                .all(|&(start, end)| end < start_ts || start > start_ts + long_ns);
             free.then(|| {
-                self.taken[instr].push((at, at + long_ns));
-                (InstrumentId(instr as u32), at)
+                self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
+                (InstrumentId(instr as u32), start_ts)
             })
         })
     }
 
-    /// An instrument that is free from before the closing window on.
-    fn take_close(&mut self, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
-        let at = self.times.window - 5 * S;
-        let first = rng.below(self.taken.len() as u64) as usize;
-        let instruments = self.taken.len();
-        let instr =
-            (0..instruments).map(|n| (first + n) % instruments).find(|&n| self.taken[n].is_empty())?;
-        self.taken[instr].push((at, self.times.close));
-        Some((InstrumentId(instr as u32), at))
+    /// Reserves an instrument that is free from before the closing window on. Returns it with the start time.
+    fn reserve_close(&mut self, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
+        let start_ts = self.times.window - 5 * S;
+        let first = rng.below(self.reserved_spans.len() as u64) as usize;
+        let instruments = self.reserved_spans.len();
+        let instr = (0..instruments)
+            .map(|n| (first + n) % instruments)
+            .find(|&n| self.reserved_spans[n].is_empty())?;
+        self.reserved_spans[instr].push((start_ts, self.times.close));
+        Some((InstrumentId(instr as u32), start_ts))
     }
 }

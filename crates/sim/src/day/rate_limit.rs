@@ -42,7 +42,7 @@ impl MessageRateLimiter {
         MessageRateLimiter { counts: vec![MemberMessageCount::default(); members] }
     }
 
-    /// Whether a member may send `cost` messages at `now`; if so they are counted.
+    /// Returns whether a member may send `cost` messages at `now`, and counts them if so.
     #[inline]
     pub fn allow(&mut self, member: u32, now: u64, cost: u8) -> bool {
         let count = &mut self.counts[member as usize];
@@ -55,7 +55,7 @@ impl MessageRateLimiter {
         ok
     }
 
-    /// Whether an algorithm may send one more order in this minute; if so it is counted.
+    /// Returns whether an algorithm may send one more order in this minute, and counts it if so.
     pub fn allow_algo_order(&mut self, member: u32, now: u64) -> bool {
         let count = &mut self.counts[member as usize];
         let minute = now / 60_000_000_000;

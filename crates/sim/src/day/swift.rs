@@ -32,9 +32,9 @@ pub struct SwiftDayWriter {
 }
 
 impl SwiftDayWriter {
-    /// Appends the message of an event; false for one that is no payment.
+    /// Appends the message of an event. Returns false if the event is no payment.
     pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) -> bool {
-        let DayEventBody::Payment(p) = event.what else { return false };
+        let DayEventBody::Payment(p) = event.body else { return false };
         if self.messages > 0 {
             out.push(b'$');
         }

@@ -18,7 +18,7 @@ pub struct AlertLabel {
     pub scenario: &'static str,
     /// Key of the alert.
     pub key: AlertLabelKey,
-    /// Its reason or arm, if it has several.
+    /// The reason or arm of the scene, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// Event time of the event that completes it, nanoseconds since the epoch.
@@ -29,7 +29,7 @@ pub struct AlertLabel {
     pub trigger_seq: u64,
 }
 
-/// A scene that is nearly one of a scenario, and is none.
+/// A near miss: it resembles a scenario but does not fulfil it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct NearMiss {
     /// Number of the scene.
@@ -77,10 +77,10 @@ pub struct OrderLife {
     /// Terms at the end.
     pub terms: OrderTicket,
     /// Quantity that was filled.
-    pub done: i64,
+    pub filled_qty: i64,
     /// Σ price in ticks × quantity of the fills.
     pub value: i64,
-    /// Its `order_new`.
+    /// Ordinal of the order's `order_new`.
     pub seq_entered: u64,
     /// Time of that.
     pub ts_entered: u64,
@@ -88,7 +88,7 @@ pub struct OrderLife {
     pub seq_ended: u64,
     /// Time of that.
     pub ts_ended: u64,
-    /// Its end.
+    /// How the order ended.
     pub ending: OrderEnding,
 }
 
@@ -116,7 +116,7 @@ pub struct DayTotals {
     pub covers: Vec<&'static str>,
 }
 
-/// One level of a book as it ends up in the truth.
+/// A level of a book in the truth.
 #[derive(serde::Serialize)]
 struct TruthLevel {
     px: String,
@@ -154,7 +154,7 @@ impl OrderLife {
             trader: world.trader_name(t.member),
             side: t.side.letter(),
             qty: t.qty,
-            done: self.done,
+            done: self.filled_qty,
             notional: notional(self.value, world.listed(t.book).tick_nano),
             entered: (self.seq_entered, self.ts_entered),
             ended: (self.seq_ended, self.ts_ended),
@@ -175,7 +175,7 @@ pub(crate) fn write_jsonl(
     line(out, "day", totals)?;
     labels.labels.iter().try_for_each(|label| line(out, "label", label))?;
     labels.near_misses.iter().try_for_each(|miss| line(out, "near_miss", miss))?;
-    let mut positions: Vec<_> = x.positions.iter().map(|(&at, &held)| (at, held)).collect();
+    let mut positions: Vec<_> = x.positions.iter().map(|(&key, &position)| (key, position)).collect();
     positions.sort_unstable();
     for ((owner, instr), (net, volume)) in positions {
         #[derive(serde::Serialize)]
@@ -220,12 +220,12 @@ pub(crate) fn write_jsonl(
     Ok(())
 }
 
-/// The scenarios that labels cover.
+/// Returns the scenarios that labels cover.
 pub(crate) fn covers() -> Vec<&'static str> {
     Scenario::ALL.iter().map(|s| s.id()).collect()
 }
 
-/// Σ ticks × quantity as exact money.
+/// Formats Σ ticks × quantity as exact money.
 fn notional(value: i64, tick_nano: i64) -> String {
     let nano = i128::from(value) * i128::from(tick_nano);
     let text = format!("{}.{:09}", nano / NANO, nano % NANO);

@@ -30,7 +30,7 @@ pub struct ListedInstrument {
 }
 
 impl ListedInstrument {
-    /// A price in ticks as units of 1e-9.
+    /// Converts a price in ticks to units of 1e-9.
     #[inline]
     pub fn nano(&self, ticks: i64) -> i64 {
         ticks * self.tick_nano
@@ -42,14 +42,14 @@ impl ListedInstrument {
     }
 }
 
-/// Somebody who trades: one trader with one account.
+/// A market member: a trader with an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarketMember {
     /// Index of the beneficial owner.
     pub owner: u32,
     /// Index of the firm.
     pub firm: u32,
-    /// Number of the algorithm, from 1; 0 for none.
+    /// Number of the algorithm, from 1; 0 if the member has no algorithm.
     pub algo: u32,
     /// Agent, not principal.
     pub agency: bool,
@@ -77,7 +77,7 @@ pub struct SimulatedMarket {
     numbers_from: u32,
 }
 
-/// MICs of the venues, the first few of which a day has.
+/// MICs of the venues; a day uses the first few.
 pub const MICS: [&str; 6] = ["XLON", "CHIX", "BATE", "TRQX", "AQXE", "XPAR"];
 const FIRMS: u32 = 24;
 const DESKS_OF_A_FIRM: u32 = 2;
@@ -123,13 +123,13 @@ impl SimulatedMarket {
         world
     }
 
-    /// Someone of his own for a scene: trader, account and owner that do nothing else.
+    /// Adds a member for a single scene: trader, account and owner that do nothing else.
     pub(crate) fn cast(&mut self, algo: bool) -> u32 {
         let owner = self.add_owner();
         self.add_member(owner, algo, false)
     }
 
-    /// Another member whose owner belongs to the same group.
+    /// Adds a member whose owner belongs to the same group.
     pub(crate) fn cast_linked(&mut self, member: u32) -> u32 {
         let linked = self.cast(false);
         let group = self.groups[self.members[member as usize].owner as usize];
@@ -173,18 +173,18 @@ impl SimulatedMarket {
         member
     }
 
-    /// Desk of a member, by its index: each firm has two.
+    /// Returns the desk of a member, by its index. Each firm has two desks.
     pub fn desk_of(&self, member: u32) -> u32 {
         let m = &self.members[member as usize];
         m.firm * DESKS_OF_A_FIRM + m.owner / FIRMS % DESKS_OF_A_FIRM
     }
 
-    /// The number of desks.
+    /// Returns the number of desks.
     pub fn desks(&self) -> u32 {
         FIRMS * DESKS_OF_A_FIRM
     }
 
-    /// The number of firms.
+    /// Returns the number of firms.
     pub fn firms(&self) -> u32 {
         FIRMS
     }
@@ -193,7 +193,7 @@ impl SimulatedMarket {
         self.names.intern(dict, name.as_bytes()).expect("names of ours are short and few").0
     }
 
-    /// Adds a name of somebody else's; it may be too long.
+    /// Adds a name that comes from outside; fails if it is too long.
     pub(crate) fn name_checked(&mut self, dict: NameKind, name: &str) -> Result<(), Error> {
         match self.names.intern(dict, name.as_bytes()) {
             Ok(_) => Ok(()),
@@ -201,52 +201,52 @@ impl SimulatedMarket {
         }
     }
 
-    /// Names by the ids that frames carry: an index plus one.
+    /// Returns the names by the ids that frames carry: an index plus one.
     pub fn names(&self) -> &Dictionary {
         &self.names
     }
 
-    /// The number of books.
+    /// Counts the books.
     pub fn books(&self) -> usize {
         self.venues.len() * self.instruments.len()
     }
 
-    /// The book of an instrument on a venue.
+    /// Returns the book of an instrument on a venue.
     pub fn book(&self, venue: usize, instr: InstrumentId) -> u32 {
         (venue * self.instruments.len() + instr.index()) as u32
     }
 
-    /// Index of the venue of a book.
+    /// Returns the index of a book's venue.
     #[inline]
     pub fn venue_of(&self, book: u32) -> usize {
         book as usize / self.instruments.len()
     }
 
-    /// The instrument of a book, by its index.
+    /// Returns the index of a book's instrument.
     #[inline]
     pub fn instr_of(&self, book: u32) -> InstrumentId {
         InstrumentId(book % self.instruments.len() as u32)
     }
 
-    /// An instrument as frames name it: by the id that it has in [`SimulatedMarket::names`].
+    /// Returns the id of an instrument in frames, as [`SimulatedMarket::names`] assigns it.
     #[inline]
     pub fn tape_id(instr: InstrumentId) -> InstrumentId {
         InstrumentId(instr.0 + 1)
     }
 
-    /// All instruments, in their order.
+    /// Iterates over all instruments in order.
     pub fn instrument_ids(&self) -> impl Iterator<Item = InstrumentId> + use<> {
         (0..self.instruments.len() as u32).map(InstrumentId)
     }
 
-    /// The instrument of a book.
+    /// Returns the instrument of a book.
     #[inline]
     pub fn listed(&self, book: u32) -> &ListedInstrument {
         &self.instruments[self.instr_of(book).index()]
     }
 
-    /// The one side on which a member of the background trades an instrument; the same for all of his group. So the
-    /// background can neither wash, spoof nor layer by accident: each needs both sides.
+    /// Returns the only side on which a background member trades an instrument. It is the same for the member's whole
+    /// group. The background can therefore neither wash, spoof nor layer by accident: each of these needs both sides.
     #[inline]
     pub fn side_of(&self, member: u32, instr: InstrumentId) -> Side {
         let group = self.groups[self.members[member as usize].owner as usize];
@@ -256,52 +256,52 @@ impl SimulatedMarket {
         if (z ^ (z >> 31)) & 1 == 0 { Side::Buy } else { Side::Sell }
     }
 
-    /// MIC of a book's venue.
+    /// Returns the MIC of a book's venue.
     pub fn venue_name(&self, book: u32) -> &'static str {
         self.venues[self.venue_of(book)]
     }
 
-    /// ISIN of a book's instrument.
+    /// Returns the ISIN of a book's instrument.
     pub fn isin(&self, book: u32) -> &str {
         &self.listed(book).isin
     }
 
-    /// Name of a member's owner.
+    /// Returns the name of a member's owner.
     pub fn owner_name(&self, member: u32) -> &str {
         self.text(NameKind::Owner, self.members[member as usize].owner + 1)
     }
 
-    /// Name of the group of a member's owner.
+    /// Returns the name of the group to which a member's owner belongs.
     pub fn group_name(&self, member: u32) -> &str {
         self.text(NameKind::Owner, self.groups[self.members[member as usize].owner as usize])
     }
 
-    /// Name of an owner by its index.
+    /// Returns the name of an owner by index.
     pub fn owner_of(&self, owner: u32) -> &str {
         self.text(NameKind::Owner, owner + 1)
     }
 
-    /// Name of the group of an owner by its index.
+    /// Returns the name of an owner's group by the owner's index.
     pub fn group_of(&self, owner: u32) -> &str {
         self.text(NameKind::Owner, self.groups[owner as usize])
     }
 
-    /// Name of a member's trader.
+    /// Returns the name of a member's trader.
     pub fn trader_name(&self, member: u32) -> &str {
         self.text(NameKind::Trader, member + 1)
     }
 
-    /// Name of a member's account.
+    /// Returns the name of a member's account.
     pub fn account_name(&self, member: u32) -> &str {
         self.text(NameKind::Account, member + 1)
     }
 
-    /// Name of a member's firm.
+    /// Returns the name of a member's firm.
     pub fn firm_name(&self, member: u32) -> &str {
         self.text(NameKind::Firm, self.members[member as usize].firm + 1)
     }
 
-    /// Name of a member's algorithm, if he has one.
+    /// Returns the name of a member's algorithm, if the member has an algorithm.
     pub fn algo_name(&self, member: u32) -> Option<&str> {
         match self.members[member as usize].algo {
             0 => None,
@@ -309,12 +309,12 @@ impl SimulatedMarket {
         }
     }
 
-    /// IBAN of an account in payments.
+    /// Returns the IBAN of an account in payments.
     pub fn pay_account(&self, index: u32) -> &str {
         self.text(NameKind::Account, self.pay_account_id(index))
     }
 
-    /// Id in [`NameKind::Account`] of an account in payments.
+    /// Returns the id in [`NameKind::Account`] of an account in payments.
     pub fn pay_account_id(&self, index: u32) -> u32 {
         self.members.len() as u32 + index + 1
     }
@@ -355,7 +355,8 @@ fn listed(n: usize, first_half: bool, rng: &mut Rng) -> ListedInstrument {
     }
 }
 
-/// The check digit of the first eleven characters of an ISIN (ISO 6166: letters count 10 to 35, then the Luhn sum).
+/// Computes the check digit of the first eleven characters of an ISIN (ISO 6166: letters count 10 to 35, then the Luhn
+/// sum).
 pub fn isin_check_digit(body: &str) -> Option<u32> {
     let mut digits = Vec::with_capacity(22);
     for c in body.chars() {
@@ -371,7 +372,7 @@ pub fn isin_check_digit(body: &str) -> Option<u32> {
     (body.len() == 11).then_some((10 - sum % 10) % 10)
 }
 
-/// An IBAN of a country that does not exist (`XX`) with right check digits (ISO 13616: mod 97 is 1).
+/// Makes an IBAN of a country that does not exist (`XX`) with right check digits (ISO 13616: mod 97 is 1).
 fn iban(number: u32) -> String {
     let body = format!("UTPE{number:014}");
     // XX is 3333, the check digits 00 come last; letters count from A = 10.

@@ -41,7 +41,7 @@ pub struct PublishedUpdate {
     pub side: Side,
     /// At which level, from 1.
     pub depth: u32,
-    /// The level that is there then; none where levels go.
+    /// The level at this depth then; `None` if levels are removed.
     pub level: Option<ExchangeLevel>,
 }
 
@@ -54,11 +54,11 @@ pub struct PublishedTrade {
     pub qty: u32,
     /// The side of the aggressor.
     pub aggressor: Side,
-    /// Its id, by day and product.
+    /// The trade's id, by day and product.
     pub id: u32,
 }
 
-/// Levels that are not published, at most, after those that are.
+/// Greatest number of unpublished levels after the published ones.
 const HIDDEN: usize = 4;
 
 /// A book of an instrument.
@@ -78,7 +78,7 @@ impl ExchangeBook {
         Self { sides: [Vec::new(), Vec::new()], depth: depth as usize, tick, fair }
     }
 
-    /// The published levels of a side.
+    /// Returns the published levels of a side.
     pub fn top(&self, side: Side) -> &[ExchangeLevel] {
         let levels = &self.sides[side as usize];
         &levels[..levels.len().min(self.depth)]
@@ -88,7 +88,7 @@ impl ExchangeBook {
         self.top(side).into()
     }
 
-    /// All goes.
+    /// Removes all levels.
     pub fn clear(&mut self) {
         self.sides = [Vec::new(), Vec::new()];
     }
@@ -125,44 +125,44 @@ impl ExchangeBook {
         ExchangeLevel { px, qty: orders * (1 + rng.below(40) as u32), orders }
     }
 
-    /// A price that is no other's, near the best.
+    /// Inserts a new price near the best.
     fn insert(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let away = if side == Side::Buy { -self.tick } else { self.tick };
         let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
         let mut px = self.fair * self.tick + away * (1 + rng.halving() + rng.below(3) as i64);
         let levels = &mut self.sides[side as usize];
-        let behind = |px: i64, other: i64| if side == Side::Buy { px < other } else { px > other };
-        if let Some(other) = best_other
-            && !behind(px, other)
+        let is_worse = |px: i64, other_px: i64| if side == Side::Buy { px < other_px } else { px > other_px };
+        if let Some(best_px) = best_other
+            && !is_worse(px, best_px)
         {
-            px = other + away;
+            px = best_px + away;
         }
         while levels.iter().any(|level| level.px == px) {
             px += away;
         }
-        let at = levels.iter().take_while(|level| behind(px, level.px)).count();
-        levels.insert(at, Self::level(rng, px));
+        let index = levels.iter().take_while(|level| is_worse(px, level.px)).count();
+        levels.insert(index, Self::level(rng, px));
         levels.truncate(self.depth + HIDDEN);
-        if at < self.depth {
+        if index < self.depth {
             updates.push(PublishedUpdate {
                 action: MdUpdateAction::New,
                 side,
-                depth: at as u32 + 1,
-                level: Some(levels[at]),
+                depth: index as u32 + 1,
+                level: Some(levels[index]),
             });
         }
     }
 
     fn change(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let levels = &mut self.sides[side as usize];
-        let at = (rng.halving() as usize).min(levels.len() - 1);
-        levels[at] = Self::level(rng, levels[at].px);
-        if at < self.depth {
-            let level = Some(levels[at]);
+        let index = (rng.halving() as usize).min(levels.len() - 1);
+        levels[index] = Self::level(rng, levels[index].px);
+        if index < self.depth {
+            let level = Some(levels[index]);
             updates.push(PublishedUpdate {
                 action: MdUpdateAction::Change,
                 side,
-                depth: at as u32 + 1,
+                depth: index as u32 + 1,
                 level,
             });
         }
@@ -170,41 +170,41 @@ impl ExchangeBook {
 
     fn delete(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let levels = &mut self.sides[side as usize];
-        let at = rng.below(levels.len() as u64) as usize;
-        levels.remove(at);
-        if at < self.depth {
+        let index = rng.below(levels.len() as u64) as usize;
+        levels.remove(index);
+        if index < self.depth {
             updates.push(PublishedUpdate {
                 action: MdUpdateAction::Delete,
                 side,
-                depth: at as u32 + 1,
+                depth: index as u32 + 1,
                 level: None,
             });
             self.come_up(side, 1, updates);
         }
     }
 
-    /// Another price for a level, between those beside it.
+    /// Changes a level's price to another one between its neighbours.
     fn overlay(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
         let levels = &mut self.sides[side as usize];
-        let at = rng.below(levels.len().min(self.depth) as u64) as usize;
+        let index = rng.below(levels.len().min(self.depth) as u64) as usize;
         let away = if side == Side::Buy { -self.tick } else { self.tick };
         // Away from the best, as far as there is room.
-        let px = levels[at].px + away;
-        let free = levels.get(at + 1).is_none_or(|next| next.px != px) && best_other != Some(px);
+        let px = levels[index].px + away;
+        let free = levels.get(index + 1).is_none_or(|next| next.px != px) && best_other != Some(px);
         if free {
-            levels[at] = Self::level(rng, px);
-            let level = Some(levels[at]);
+            levels[index] = Self::level(rng, px);
+            let level = Some(levels[index]);
             updates.push(PublishedUpdate {
                 action: MdUpdateAction::Overlay,
                 side,
-                depth: at as u32 + 1,
+                depth: index as u32 + 1,
                 level,
             });
         }
     }
 
-    /// Somebody executes against a side, level by level.
+    /// Executes an incoming order against a side, level by level.
     fn trade(
         &mut self,
         side: Side,
@@ -254,23 +254,23 @@ impl ExchangeBook {
         self.come_up(side, depth, updates);
     }
 
-    fn delete_from(&mut self, side: Side, at: usize, updates: &mut Vec<PublishedUpdate>) {
-        self.sides[side as usize].truncate(at);
-        if at < self.depth {
+    fn delete_from(&mut self, side: Side, index: usize, updates: &mut Vec<PublishedUpdate>) {
+        self.sides[side as usize].truncate(index);
+        if index < self.depth {
             updates.push(PublishedUpdate {
                 action: MdUpdateAction::DeleteFrom,
                 side,
-                depth: at as u32 + 1,
+                depth: index as u32 + 1,
                 level: None,
             });
         }
     }
 
-    /// This many published levels were removed: the levels after them are seen now.
+    /// Publishes the levels that become visible after `count` published levels were removed.
     fn come_up(&mut self, side: Side, count: usize, updates: &mut Vec<PublishedUpdate>) {
         let top = self.top(side);
-        for (at, level) in top.iter().enumerate().skip(self.depth - count) {
-            let depth = at as u32 + 1;
+        for (index, level) in top.iter().enumerate().skip(self.depth - count) {
+            let depth = index as u32 + 1;
             updates.push(PublishedUpdate { action: MdUpdateAction::New, side, depth, level: Some(*level) });
         }
     }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unitape_fast::Decoder;
 
-/// The rates of faults, of a million packets. By default there are none.
+/// The rates of faults, of a million packets. By default there are no faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultRates {
     /// Lost on one line; where there is only one line, lost.
@@ -19,7 +19,7 @@ pub struct FaultRates {
     pub burst_packets: u32,
     /// Come twice on a line.
     pub doubled: u32,
-    /// Held back on a line, so that later ones overtake them.
+    /// Packets held back on a line, so that later packets overtake them.
     pub swapped: u32,
     /// A copy is damaged: a bit is turned, or its end is cut off.
     pub damaged: u32,
@@ -34,7 +34,7 @@ pub struct FaultRates {
 }
 
 impl FaultRates {
-    /// Some of everything.
+    /// Returns rates with some faults of every kind.
     #[must_use]
     pub fn of_all_kinds() -> Self {
         FaultRates {
@@ -59,7 +59,7 @@ pub(super) struct ExchangePacket<'p> {
     pub channel: ExchangeChannel,
     pub partition: u32,
     pub ts_ns: u64,
-    /// Its sequence number in the channel.
+    /// The packet's sequence number in the channel.
     pub number: u32,
     pub bytes: &'p [u8],
 }
@@ -116,8 +116,8 @@ pub(super) struct FaultyLines {
     under_way: BinaryHeap<Reverse<PacketCopy>>,
     copies: u64,
     /// By channel, partition and line.
-    ways: [Vec<[FaultyLineState; 2]>; 3],
-    /// To see that what is damaged can be seen to be, by channel.
+    line_states: [Vec<[FaultyLineState; 2]>; 3],
+    /// Decoders that check that damage can be detected, by channel.
     decoders: [Decoder; 3],
 }
 
@@ -165,16 +165,16 @@ impl FaultyLines {
             counts: FaultCounts::default(),
             under_way: BinaryHeap::new(),
             copies: 0,
-            ways: std::array::from_fn(|_| vec![Default::default(); config.partitions as usize + 1]),
+            line_states: std::array::from_fn(|_| vec![Default::default(); config.partitions as usize + 1]),
             decoders: of_channels.map(|templates| Decoder::new(templates.clone())),
         }
     }
 
-    /// From now on nothing goes wrong.
+    /// Stops all faults from now on.
     pub fn stop_faults(&mut self) {
         self.faults = FaultRates { join: self.faults.join, ..FaultRates::default() };
-        for way in self.ways.iter_mut().flatten().flatten() {
-            (way.dead_ns, way.burst) = (0, 0);
+        for line_state in self.line_states.iter_mut().flatten().flatten() {
+            (line_state.dead_ns, line_state.burst) = (0, 0);
         }
     }
 
@@ -182,14 +182,14 @@ impl FaultyLines {
         of_million > 0 && self.rng.below(1_000_000) < u64::from(of_million)
     }
 
-    /// Whether the exchange begins again now.
+    /// Draws whether the exchange restarts now, and counts the restart.
     pub fn restarts(&mut self) -> bool {
         let now = self.happens(self.faults.restarts);
         self.counts.restarts += u64::from(now);
         now
     }
 
-    /// The next copy that comes before `ts_ns`.
+    /// Returns the next packet copy that arrives before or at `ts_ns`.
     pub fn next(&mut self, ts_ns: u64) -> Option<DeliveredPacket> {
         if self.under_way.peek()?.0.ts_ns > ts_ns {
             return None;
@@ -203,63 +203,68 @@ impl FaultyLines {
     pub fn send(&mut self, config: &ExchangeConfig, packet: ExchangePacket<'_>) -> Result<(), Error> {
         let ExchangePacket { channel, partition, ts_ns, number, bytes } = packet;
         self.counts.packets += 1;
-        let (place, both) = ((channel as usize, partition as usize), config.lines(channel) > 1);
-        if both && self.happens(self.faults.dead) {
+        let (channel_partition, has_two_lines) =
+            ((channel as usize, partition as usize), config.lines(channel) > 1);
+        if has_two_lines && self.happens(self.faults.dead) {
             let line = self.rng.below(2) as usize;
-            self.ways[place.0][place.1][line].dead_ns = ts_ns + self.faults.dead_ns;
+            self.line_states[channel_partition.0][channel_partition.1][line].dead_ns =
+                ts_ns + self.faults.dead_ns;
             self.counts.dead += 1;
         }
-        let lost = self.happens(self.faults.lost);
-        let lost_once = self.happens(self.faults.lost_once);
+        let is_lost = self.happens(self.faults.lost);
+        let is_lost_once = self.happens(self.faults.lost_once);
         let first = self.rng.below(2) as usize;
         if self.faults.burst_packets > 0 && self.happens(self.faults.burst) {
             let packets = 1 + self.rng.below(self.faults.burst_packets.into()) as u32;
-            let which = self.rng.below(3) as usize;
-            let of = |at: usize| !both || which != at;
-            let ways = self.ways[place.0][place.1].iter_mut().enumerate();
-            ways.filter(|(at, _)| of(*at)).for_each(|(_, way)| way.burst = packets);
+            let burst_line = self.rng.below(3) as usize;
+            let is_hit = |line_index: usize| !has_two_lines || burst_line != line_index;
+            let line_states =
+                self.line_states[channel_partition.0][channel_partition.1].iter_mut().enumerate();
+            line_states
+                .filter(|(line_index, _)| is_hit(*line_index))
+                .for_each(|(_, line_state)| line_state.burst = packets);
             self.counts.bursts += 1;
         }
         if self.counts.packets <= self.faults.join {
             self.counts.missed += 1;
             return Ok(());
         }
-        if lost || lost_once && !both {
+        if is_lost || is_lost_once && !has_two_lines {
             self.counts.lost += 1;
             return Ok(());
         }
-        self.counts.lost_once += u64::from(lost_once);
+        self.counts.lost_once += u64::from(is_lost_once);
         let damaged = self.happens(self.faults.damaged);
         let spoilt = self.rng.below(2) as usize;
-        for (at, line) in
+        for (line_index, line) in
             [ExchangeLine::A, ExchangeLine::B].into_iter().enumerate().take(config.lines(channel))
         {
-            if lost_once && at == first {
+            if is_lost_once && line_index == first {
                 continue;
             }
-            let way = &mut self.ways[place.0][place.1][at];
-            if way.dead_ns > ts_ns {
+            let line_state = &mut self.line_states[channel_partition.0][channel_partition.1][line_index];
+            if line_state.dead_ns > ts_ns {
                 self.counts.silent += 1;
                 continue;
             }
-            if way.burst > 0 {
-                way.burst -= 1;
+            if line_state.burst > 0 {
+                line_state.burst -= 1;
                 self.counts.in_bursts += 1;
                 continue;
             }
             let mut copy = bytes.to_vec();
             let mut sound = copy.len();
-            if damaged && (!both || at == spoilt || lost_once) {
+            if damaged && (!has_two_lines || line_index == spoilt || is_lost_once) {
                 sound = self.damage(channel, &mut copy);
                 self.counts.damaged += 1;
             }
             // In turn one of the lines is the later one.
-            let later = both && (ts_ns / LATER_NS) as usize % 2 != at;
+            let later = has_two_lines && (ts_ns / LATER_NS) as usize % 2 != line_index;
             let way_ns = WAY_NS + self.rng.below(WAY_NS) + if later { SKEW_NS } else { 0 };
             // Copies of a line come in order, but those that are held back.
-            let way = &mut self.ways[place.0][place.1][at];
-            let mut come_ns = (ts_ns + way_ns).max(way.last_ns);
-            way.last_ns = come_ns;
+            let line_state = &mut self.line_states[channel_partition.0][channel_partition.1][line_index];
+            let mut come_ns = (ts_ns + way_ns).max(line_state.last_ns);
+            line_state.last_ns = come_ns;
             if self.happens(self.faults.swapped) {
                 self.counts.swapped += 1;
                 come_ns += 1 + self.rng.below(HELD_NS);
@@ -278,26 +283,27 @@ impl FaultyLines {
         Ok(())
     }
 
-    /// Damages a packet so that a decoder comes to an error, and up to there to what was said: a network that lets other
-    /// damage through lets through what no receiver can see. Gives where the first message begins that is bad.
+    /// Damages a packet so that a decoder detects the damage, and decodes everything before it as sent. A receiver
+    /// could not notice damage of any other kind. Returns where the first bad message begins.
     fn damage(&mut self, channel: ExchangeChannel, bytes: &mut Vec<u8>) -> usize {
         // By chance of its own: what a decoder makes of the damage must not change all that comes after.
         let mut rng = Rng::new(self.rng.bits());
         let mut ends = vec![0];
         let decoder = &mut self.decoders[channel as usize];
         decoder.reset();
-        while let Some(at) = ends.last().copied().filter(|at| *at < bytes.len()) {
-            ends.push(at + decoder.decode(&bytes[at..]).expect("it was just encoded").bytes);
+        while let Some(offset) = ends.last().copied().filter(|offset| *offset < bytes.len()) {
+            ends.push(offset + decoder.decode(&bytes[offset..]).expect("it was just encoded").bytes);
         }
         for _ in 0..if rng.one_in(2) { TURNS } else { 0 } {
-            let (at, bit) = (rng.below(bytes.len() as u64) as usize, 1 << rng.below(8));
-            bytes[at] ^= bit;
+            let (bit_offset, bit) = (rng.below(bytes.len() as u64) as usize, 1 << rng.below(8));
+            bytes[bit_offset] ^= bit;
             decoder.reset();
             let mut from = 0;
             let good = ends.iter().skip(1).take_while(|end| {
-                let found = decoder.decode(&bytes[from..]).is_ok_and(|message| from + message.bytes == **end);
+                let is_good =
+                    decoder.decode(&bytes[from..]).is_ok_and(|message| from + message.bytes == **end);
                 from = **end;
-                found
+                is_good
             });
             let last = ends[good.count()];
             decoder.reset();
@@ -306,15 +312,15 @@ impl FaultyLines {
                 from += decoder.decode(&bytes[from..]).expect("it was good").bytes;
             }
             // The first message that is not as it was is the one with the bit, and is seen to be bad.
-            if last <= at
-                && ends.iter().all(|end| !(last < *end && *end <= at))
+            if last <= bit_offset
+                && ends.iter().all(|end| !(last < *end && *end <= bit_offset))
                 && decoder.decode(&bytes[last..]).is_err()
             {
                 return last;
             }
-            bytes[at] ^= bit;
+            bytes[bit_offset] ^= bit;
         }
-        let inside: Vec<usize> = (1..bytes.len()).filter(|at| !ends.contains(at)).collect();
+        let inside: Vec<usize> = (1..bytes.len()).filter(|offset| !ends.contains(offset)).collect();
         bytes.truncate(inside[rng.below(inside.len() as u64) as usize]);
         ends.into_iter().rfind(|end| *end < bytes.len()).unwrap_or(0)
     }

@@ -8,9 +8,9 @@ use super::world::{InstrumentKind, ListedProducts};
 use super::{ChannelTemplates, DeliveredPacket, Error, ExchangeChannel, ExchangeConfig};
 use crate::rng::Rng;
 
-/// Nobody says anything before the exchange has begun again.
+/// The exchange is silent for this long before it restarts.
 const PAUSE_NS: u64 = 200_000_000;
-/// Nobody waits for so long.
+/// No receiver waits for as long.
 const GIVEN_UP_NS: u64 = 2_000_000_000;
 /// Between two packets at the end.
 const SETTLE_NS: u64 = 100_000;
@@ -55,7 +55,7 @@ struct TradedInstrument {
     /// When it is traded again.
     resume_ns: u64,
     trade: Option<PublishedTrade>,
-    /// It has changed since its last snapshot.
+    /// The book has changed since its last snapshot.
     fresh: bool,
     touched_ns: u64,
 }
@@ -85,15 +85,15 @@ impl Exchange {
     /// Sets an exchange up; nothing is said yet.
     ///
     /// # Errors
-    /// A configuration that cannot be, templates without what has to be said.
+    /// Fails if the configuration is impossible, or if the templates cannot express a required message.
     pub fn new(config: ExchangeConfig, templates: &ChannelTemplates) -> Result<Self, Error> {
         config.check()?;
         let mut rng = Rng::new(config.seed);
         let world = ListedProducts::new(&config, &mut rng);
         let mut partitions: Vec<PartitionState> =
             (0..config.partitions).map(|_| PartitionState::default()).collect();
-        for (place, product) in world.products.iter().enumerate() {
-            partitions[product.partition as usize - 1].products.push(place);
+        for (product_index, product) in world.products.iter().enumerate() {
+            partitions[product.partition as usize - 1].products.push(product_index);
         }
         partitions.retain(|partition| !partition.products.is_empty());
         let start_ns = config.start_ns;
@@ -134,19 +134,19 @@ impl Exchange {
         Ok(exchange)
     }
 
-    /// The traded products.
+    /// Returns the traded products.
     #[must_use]
     pub fn world(&self) -> &ListedProducts {
         &self.world
     }
 
-    /// The true books. They are ahead of the packets that have come.
+    /// Returns the true books. They are ahead of the packets delivered so far.
     #[must_use]
     pub fn truth(&self) -> &BookHistory {
         &self.truth
     }
 
-    /// The faults so far.
+    /// Returns the counts of the faults so far.
     #[must_use]
     pub fn faults(&self) -> FaultCounts {
         self.lines.counts
@@ -158,16 +158,16 @@ impl Exchange {
         self.messages
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &ExchangeConfig {
         &self.config
     }
 
-    /// The next packet that comes, in order of time.
+    /// Returns the next delivered packet, in order of time, or `None` at the end.
     ///
     /// # Errors
-    /// A value that the templates cannot express.
+    /// Fails if the templates cannot express a value.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<DeliveredPacket>, Error> {
         loop {
@@ -177,21 +177,22 @@ impl Exchange {
             if self.settled {
                 return Ok(None);
             }
-            if self.over() {
-                self.settle()?;
+            if self.is_over() {
+                self.publish_final_state()?;
             } else {
                 self.step()?;
             }
         }
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.messages >= self.config.messages || self.now_ns - self.config.start_ns >= self.config.span_ns
     }
 
-    /// The end: every packet under way arrives. Then every product sends its last number, and every instrument and
-    /// every book is published once more. Nothing of this is lost, so a correct receiver ends up complete.
-    fn settle(&mut self) -> Result<(), Error> {
+    /// Publishes the final state. First every packet under way arrives. Then every product sends its last number, and
+    /// every instrument and every book is published again. No packet of these is lost, so a correct receiver ends up
+    /// complete.
+    fn publish_final_state(&mut self) -> Result<(), Error> {
         self.lines.stop_faults();
         self.now_ns += PAUSE_NS;
         for product in 0..self.products.len() {
@@ -222,14 +223,16 @@ impl Exchange {
         Ok(())
     }
 
-    /// The next thing that happens.
+    /// Runs the next action of the exchange.
     fn step(&mut self) -> Result<(), Error> {
         let beacon = (0..self.products.len())
-            .map(|place| (self.products[place].said_ns + self.config.beacon_ns, place))
+            .map(|product_index| {
+                (self.products[product_index].said_ns + self.config.beacon_ns, product_index)
+            })
             .min()
             .unwrap_or((u64::MAX, 0));
         let snapshot = (0..self.partitions.len())
-            .map(|place| (self.partitions[place].snapshot_ns, place))
+            .map(|partition_index| (self.partitions[partition_index].snapshot_ns, partition_index))
             .min()
             .unwrap_or((u64::MAX, 0));
         let next = self.flow_ns.min(self.reference_ns).min(beacon.0).min(snapshot.0);
@@ -256,12 +259,13 @@ impl Exchange {
         }
     }
 
-    /// An instrument begins, with an empty book.
+    /// Lists an instrument, with an empty book.
     fn list(&mut self, instrument: usize) {
-        let (product, of) = (self.world.product_of(instrument), &self.world.instruments[instrument]);
-        let book = ExchangeBook::new(product.depth, product.tick, of.fair);
-        let at = self.truth.progress_of(of.product);
-        self.truth.put(instrument, at, &book, TRADED, None, [true; 2]);
+        let (product, listed_instrument) =
+            (self.world.product_of(instrument), &self.world.instruments[instrument]);
+        let book = ExchangeBook::new(product.depth, product.tick, listed_instrument.fair);
+        let progress = self.truth.progress_of(listed_instrument.product);
+        self.truth.record_book(instrument, progress, &book, TRADED, None, [true; 2]);
         self.books.push(TradedInstrument {
             book,
             status: TRADED,
@@ -272,7 +276,7 @@ impl Exchange {
         });
     }
 
-    /// All begins again, but what is traded.
+    /// Restarts everything except the set of traded instruments.
     fn restart(&mut self) {
         self.truth.restart();
         self.now_ns += PAUSE_NS;
@@ -280,8 +284,8 @@ impl Exchange {
             listed.book.clear();
             (listed.status, listed.trade, listed.fresh) = (TRADED, None, true);
             listed.touched_ns = self.now_ns;
-            let at = self.truth.progress_of(self.world.instruments[instrument].product);
-            self.truth.put(instrument, at, &listed.book, TRADED, None, [true; 2]);
+            let progress = self.truth.progress_of(self.world.instruments[instrument].product);
+            self.truth.record_book(instrument, progress, &listed.book, TRADED, None, [true; 2]);
         }
         for state in &mut self.products {
             *state = ProductState { open: true, said_ns: self.now_ns, ..ProductState::default() };
@@ -313,7 +317,7 @@ impl Exchange {
         self.lines.send(&self.config, packet)
     }
 
-    /// A packet of what happens in a partition.
+    /// Sends a packet of events in a partition.
     fn flow(&mut self) -> Result<(), Error> {
         let partition = self.rng.below(self.partitions.len() as u64) as usize;
         let messages = 1 + self.rng.halving().min(8);
@@ -322,7 +326,7 @@ impl Exchange {
             let products = &self.partitions[partition].products;
             let product = products[self.rng.below(products.len() as u64) as usize];
             let state = self.now_ns >= self.state_ns;
-            let said = if !self.products[product].open && self.now_ns < self.products[product].resume_ns {
+            let subject = if !self.products[product].open && self.now_ns < self.products[product].resume_ns {
                 MessageSubject::Nothing
             } else if !self.products[product].open {
                 MessageSubject::Product
@@ -338,13 +342,13 @@ impl Exchange {
             } else {
                 self.happen(product)
             };
-            if matches!(said, MessageSubject::Nothing) {
+            if matches!(subject, MessageSubject::Nothing) {
                 continue;
             }
             if id.is_none() {
                 id = Some(self.begin(ExchangeChannel::Incremental, partition)?);
             }
-            self.say(product, said)?;
+            self.say(product, subject)?;
             self.products[product].said_ns = self.now_ns;
             self.messages += 1;
             let full = self.publisher.packet(ExchangeChannel::Incremental).len() > PACKET_BYTES;
@@ -358,7 +362,7 @@ impl Exchange {
         }
     }
 
-    /// Something in the books of a product.
+    /// Changes the books of a product at random.
     fn happen(&mut self, product: usize) -> MessageSubject {
         self.changes.clear();
         let instruments = &self.world.products[product].instruments;
@@ -366,7 +370,7 @@ impl Exchange {
         let count = instruments.len() as u64;
         let near = self.rng.below(count) * self.rng.below(count) / count;
         let instrument = instruments[near as usize];
-        if self.world.instruments[instrument].gone {
+        if self.world.instruments[instrument].is_deleted {
             return MessageSubject::Nothing;
         }
         let listed = &mut self.books[instrument];
@@ -403,60 +407,73 @@ impl Exchange {
     }
 
     /// Says it with the product's next number.
-    fn say(&mut self, product: usize, said: MessageSubject) -> Result<(), Error> {
-        let (at, ts_ns) = (self.truth.next(product), self.now_ns);
-        let of = &self.world.products[product];
-        match said {
+    fn say(&mut self, product: usize, subject: MessageSubject) -> Result<(), Error> {
+        let (progress, ts_ns) = (self.truth.next(product), self.now_ns);
+        let listed_product = &self.world.products[product];
+        match subject {
             MessageSubject::Nothing => unreachable!("it has no number"),
             MessageSubject::Depth(instrument, changed) => {
-                self.publisher.depth(of, at.seq, &self.changes, ts_ns)?;
+                self.publisher.depth(listed_product, progress.seq, &self.changes, ts_ns)?;
                 let listed = &mut self.books[instrument];
                 (listed.fresh, listed.touched_ns) = (true, ts_ns);
-                self.truth.put(instrument, at, &listed.book, listed.status, listed.trade, changed);
+                self.truth.record_book(
+                    instrument,
+                    progress,
+                    &listed.book,
+                    listed.status,
+                    listed.trade,
+                    changed,
+                );
             }
             MessageSubject::Product => {
                 let state = &mut self.products[product];
                 state.open = !state.open;
                 state.resume_ns = ts_ns + self.rng.below(3 * self.config.beacon_ns);
-                self.publisher.product_state(of, at.seq, state.open, ts_ns)?;
+                self.publisher.product_state(listed_product, progress.seq, state.open, ts_ns)?;
             }
             MessageSubject::Mass => {
-                let first = of.instruments[0];
+                let first = listed_product.instruments[0];
                 let status = if self.books[first].status == TRADED { HALTED } else { TRADED };
-                self.publisher.mass_state(of, at.seq, status, ts_ns)?;
+                self.publisher.mass_state(listed_product, progress.seq, status, ts_ns)?;
                 let resume_ns = ts_ns + self.rng.below(2 * self.config.beacon_ns);
-                for instrument in of.instruments.clone() {
+                for instrument in listed_product.instruments.clone() {
                     let named = &self.world.instruments[instrument];
-                    if !matches!(named.kind, InstrumentKind::Spread(_)) && !named.gone {
+                    if !matches!(named.kind, InstrumentKind::Spread(_)) && !named.is_deleted {
                         self.books[instrument].resume_ns = resume_ns;
-                        self.status(instrument, at, status);
+                        self.status(instrument, progress, status);
                     }
                 }
             }
             MessageSubject::Instrument | MessageSubject::Resume(_) => {
-                let instrument = match said {
+                let instrument = match subject {
                     MessageSubject::Resume(instrument) => instrument,
-                    _ => of.instruments[self.rng.below(of.instruments.len() as u64) as usize],
+                    _ => {
+                        listed_product.instruments
+                            [self.rng.below(listed_product.instruments.len() as u64) as usize]
+                    }
                 };
-                let instrument =
-                    if self.world.instruments[instrument].gone { of.instruments[0] } else { instrument };
+                let instrument = if self.world.instruments[instrument].is_deleted {
+                    listed_product.instruments[0]
+                } else {
+                    instrument
+                };
                 let status = if self.books[instrument].status == TRADED { HALTED } else { TRADED };
                 let named = &self.world.instruments[instrument];
-                self.publisher.instrument_state(of, named, at.seq, status, ts_ns)?;
+                self.publisher.instrument_state(listed_product, named, progress.seq, status, ts_ns)?;
                 self.books[instrument].resume_ns = ts_ns + self.rng.below(4 * self.config.beacon_ns);
-                self.status(instrument, at, status);
+                self.status(instrument, progress, status);
             }
         }
         Ok(())
     }
 
-    fn status(&mut self, instrument: usize, at: super::ProductProgress, status: u32) {
+    fn status(&mut self, instrument: usize, progress: super::ProductProgress, status: u32) {
         let listed = &mut self.books[instrument];
         listed.status = status;
-        self.truth.put(instrument, at, &listed.book, status, listed.trade, [false; 2]);
+        self.truth.record_book(instrument, progress, &listed.book, status, listed.trade, [false; 2]);
     }
 
-    /// The number of a quiet product's last message.
+    /// Sends the number of a quiet product's last message.
     fn beacon(&mut self, product: usize) -> Result<(), Error> {
         let id = self.world.products[product].partition;
         let partition = self.partitions.iter().position(|p| p.products.contains(&product));
@@ -467,46 +484,46 @@ impl Exchange {
         self.send(ExchangeChannel::Incremental, id)
     }
 
-    /// A packet of books, as many as there is room for.
+    /// Sends a packet of book snapshots, as many as fit.
     fn snapshots(&mut self, partition: usize) -> Result<(), Error> {
         let id = self.begin(ExchangeChannel::Snapshot, partition)?;
-        let mut said = 0;
-        let of = &mut self.partitions[partition];
-        let here = |i: &&usize| !self.world.instruments[**i].gone;
-        let count = |p: &usize| self.world.products[*p].instruments.iter().filter(here).count();
-        let all: usize = of.products.iter().map(count).sum();
-        while said < all && self.publisher.packet(ExchangeChannel::Snapshot).len() < PACKET_BYTES / 2 {
-            let (nth, index) = of.snapshot_next;
-            let place = of.products[nth % of.products.len()];
-            let product = &self.world.products[place];
+        let mut sent_count = 0;
+        let partition_state = &mut self.partitions[partition];
+        let is_listed = |i: &&usize| !self.world.instruments[**i].is_deleted;
+        let count = |p: &usize| self.world.products[*p].instruments.iter().filter(is_listed).count();
+        let all: usize = partition_state.products.iter().map(count).sum();
+        while sent_count < all && self.publisher.packet(ExchangeChannel::Snapshot).len() < PACKET_BYTES / 2 {
+            let (nth, index) = partition_state.snapshot_next;
+            let product_index = partition_state.products[nth % partition_state.products.len()];
+            let product = &self.world.products[product_index];
             let Some(instrument) = product.instruments.get(index).copied() else {
-                of.snapshot_next = (nth + 1, 0);
+                partition_state.snapshot_next = (nth + 1, 0);
                 continue;
             };
-            of.snapshot_next = (nth, index + 1);
-            if self.world.instruments[instrument].gone {
+            partition_state.snapshot_next = (nth, index + 1);
+            if self.world.instruments[instrument].is_deleted {
                 continue;
             }
-            let state = &mut self.products[place];
+            let state = &mut self.products[product_index];
             state.snapshots += 1;
             let listed = &mut self.books[instrument];
             let snapshot = SnapshotMessage {
                 product,
                 instrument: &self.world.instruments[instrument],
                 seq: state.snapshots,
-                last_seq: self.truth.progress_of(place).seq,
+                last_seq: self.truth.progress_of(product_index).seq,
                 moment: self.truth.current_moment(instrument),
                 is_open: state.open,
                 is_fresh: std::mem::take(&mut listed.fresh),
                 ts_ns: listed.touched_ns,
             };
             self.publisher.snapshot(&snapshot)?;
-            said += 1;
+            sent_count += 1;
         }
         self.send(ExchangeChannel::Snapshot, id)
     }
 
-    /// A packet of what is traded, or an instrument that is new.
+    /// Sends a packet of reference data, or of a new instrument.
     fn reference(&mut self) -> Result<(), Error> {
         let id = self.begin(ExchangeChannel::Reference, 0)?;
         let cycle = self.world.products.len() + self.world.instruments.len();
@@ -522,8 +539,8 @@ impl Exchange {
             let product = &self.world.products[self.rng.below(self.world.products.len() as u64) as usize];
             let nth = self.rng.below(product.instruments.len() as u64) as usize;
             let instrument = product.instruments[nth];
-            if nth > 0 && !self.world.instruments[instrument].gone {
-                self.world.instruments[instrument].gone = true;
+            if nth > 0 && !self.world.instruments[instrument].is_deleted {
+                self.world.instruments[instrument].is_deleted = true;
                 self.reference_numbers += 1;
                 self.publisher.reference.instrument(&self.world, instrument, self.reference_numbers, true)?;
                 return self.send(ExchangeChannel::Reference, id);
@@ -537,7 +554,7 @@ impl Exchange {
                     let product = &self.world.products[self.reference_next];
                     self.publisher.reference.product(product, self.reference_numbers, &self.config)?;
                 }
-                Some(instrument) if self.world.instruments[instrument].gone => {}
+                Some(instrument) if self.world.instruments[instrument].is_deleted => {}
                 Some(instrument) => {
                     self.publisher.reference.instrument(
                         &self.world,
@@ -555,7 +572,7 @@ impl Exchange {
         self.send(ExchangeChannel::Reference, id)
     }
 
-    /// A new instrument of two of a product.
+    /// Adds a new spread of two instruments of a product.
     fn spread(&mut self) -> usize {
         let product = self.rng.below(self.world.products.len() as u64) as usize;
         let simple = &self.world.products[product].instruments;

@@ -4,8 +4,8 @@ use super::{ExchangeChannel, ExchangeConfig, ExchangeLine};
 use std::fmt::Write;
 
 impl ExchangeConfig {
-    /// The configuration of a handler for this exchange, by what the mapping `t7-emdi` says of its messages; `templates` gives
-    /// the file of a channel.
+    /// Writes a handler's mapping file for this exchange, based on the mapping `t7-emdi`; `templates` returns the
+    /// template file of a channel.
     #[must_use]
     pub fn mapping(&self, templates: impl Fn(ExchangeChannel) -> String) -> String {
         let mut text =

@@ -98,7 +98,7 @@ pub struct ExchangeConfig {
 }
 
 impl Default for ExchangeConfig {
-    /// Four products in two partitions, 10,000 messages at 20,000 a second, nothing wrong.
+    /// Returns four products in two partitions, 10,000 messages at 20,000 a second, without faults.
     fn default() -> Self {
         ExchangeConfig {
             seed: 1,
@@ -125,12 +125,13 @@ impl Default for ExchangeConfig {
 }
 
 impl ExchangeConfig {
-    /// The address of a channel of a partition, from 1: the group's last byte is that of the first address and the
-    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5
-    /// for their lines B; the port is that of the first address and as much.
+    /// Returns the address of a channel of a partition, which counts from 1. The last byte of the group is that of the
+    /// first address plus the partition. The third byte is that of the first address plus an offset: 0 for line A, 1
+    /// for line B, 2 for snapshots, 3 for reference data, 4 and 5 for their lines B. The port is that of the first
+    /// address plus the same offset.
     #[must_use]
     pub fn address(&self, channel: ExchangeChannel, line: ExchangeLine, partition: u32) -> SocketAddrV4 {
-        let which = match (channel, line) {
+        let address_offset = match (channel, line) {
             (ExchangeChannel::Incremental, ExchangeLine::A) => 0,
             (ExchangeChannel::Incremental, ExchangeLine::B) => 1,
             (ExchangeChannel::Snapshot, ExchangeLine::A) => 2,
@@ -139,11 +140,11 @@ impl ExchangeConfig {
             (ExchangeChannel::Reference, ExchangeLine::B) => 5,
         };
         let [a, b, c, d] = self.group.ip().octets();
-        let ip = Ipv4Addr::new(a, b, c.wrapping_add(which), d.wrapping_add(partition as u8));
-        SocketAddrV4::new(ip, self.group.port().wrapping_add(which.into()))
+        let ip = Ipv4Addr::new(a, b, c.wrapping_add(address_offset), d.wrapping_add(partition as u8));
+        SocketAddrV4::new(ip, self.group.port().wrapping_add(address_offset.into()))
     }
 
-    /// The number of lines of a channel.
+    /// Returns the number of lines of a channel.
     #[must_use]
     pub fn lines(&self, channel: ExchangeChannel) -> usize {
         if channel == ExchangeChannel::Incremental || self.both_lines { 2 } else { 1 }
@@ -151,27 +152,27 @@ impl ExchangeConfig {
 
     /// Checks the values of the configuration.
     fn check(&self) -> Result<(), Error> {
-        let within = |name, value: u64, least: u64, most: u64| {
+        let check_range = |name, value: u64, least: u64, most: u64| {
             let fits = (least..=most).contains(&value);
             if fits { Ok(()) } else { Err(Error::OutOfRange { name, value, least, most }) }
         };
-        within("products", self.products.into(), 1, 1_000)?;
-        within("partitions", self.partitions.into(), 1, 200)?;
-        within("futures", self.futures.into(), 1, 1_000)?;
-        within("options", self.options.into(), 1, 10_000)?;
-        within("spreads", self.spreads.into(), 0, 1_000)?;
-        within("deletions", self.deletions.into(), 0, 1_000)?;
-        within("depth", self.depth.unwrap_or(1).into(), 1, 40)?;
-        within("rate", self.rate.into(), 1, 100_000_000)?;
+        check_range("products", self.products.into(), 1, 1_000)?;
+        check_range("partitions", self.partitions.into(), 1, 200)?;
+        check_range("futures", self.futures.into(), 1, 1_000)?;
+        check_range("options", self.options.into(), 1, 10_000)?;
+        check_range("spreads", self.spreads.into(), 0, 1_000)?;
+        check_range("deletions", self.deletions.into(), 0, 1_000)?;
+        check_range("depth", self.depth.unwrap_or(1).into(), 1, 40)?;
+        check_range("rate", self.rate.into(), 1, 100_000_000)?;
         for (name, value) in [
             ("snapshot_ns", self.snapshot_ns),
             ("reference_ns", self.reference_ns),
             ("beacon_ns", self.beacon_ns),
         ] {
-            within(name, value, 1_000, 3_600_000_000_000)?;
+            check_range(name, value, 1_000, 3_600_000_000_000)?;
         }
-        within("start_ns", self.start_ns, 0, i64::MAX as u64 / 2)?;
-        within("span_ns", self.span_ns, 1, i64::MAX as u64 / 2)
+        check_range("start_ns", self.start_ns, 0, i64::MAX as u64 / 2)?;
+        check_range("span_ns", self.span_ns, 1, i64::MAX as u64 / 2)
     }
 }
 
@@ -187,7 +188,7 @@ pub enum ExchangeChannel {
 }
 
 impl ExchangeChannel {
-    /// Its word.
+    /// Returns the channel's word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -240,7 +241,7 @@ pub struct ChannelTemplates {
 }
 
 impl ChannelTemplates {
-    /// The templates that we ship.
+    /// Returns the templates that unitape ships.
     #[must_use]
     pub fn shipped() -> Self {
         const FILES: [(&str, &[u8]); 3] = [
@@ -251,24 +252,24 @@ impl ChannelTemplates {
         Self::load(&FILES.map(|(name, content)| TemplateFile { name, content })).expect("they are tested")
     }
 
-    /// The packets of files, each file by itself: its templates identify its channel.
+    /// Loads template files, each by itself: the templates in a file identify its channel.
     ///
     /// # Errors
-    /// A file that is wrong, a channel without a file.
+    /// Fails if a file is wrong, or if a channel has no file.
     pub fn load(files: &[TemplateFile<'_>]) -> Result<Self, Error> {
         let mut all = Vec::new();
         for file in files {
             let templates = Templates::load(std::slice::from_ref(file));
             all.push(Arc::new(templates.map_err(|error| Error::Templates(error.to_string()))?));
         }
-        let with = |channel: ExchangeChannel, template: &'static str| {
-            let found = all.iter().find(|set| set.list().iter().any(|t| t.name.local == template));
-            found.cloned().ok_or(Error::NoTemplate { channel: channel.name(), template })
+        let find_templates = |channel: ExchangeChannel, template: &'static str| {
+            let template_set = all.iter().find(|set| set.list().iter().any(|t| t.name.local == template));
+            template_set.cloned().ok_or(Error::NoTemplate { channel: channel.name(), template })
         };
         Ok(Self {
-            incremental: with(ExchangeChannel::Incremental, "DepthIncremental")?,
-            snapshot: with(ExchangeChannel::Snapshot, "DepthSnapshot")?,
-            reference: with(ExchangeChannel::Reference, "ProductSnapshot")?,
+            incremental: find_templates(ExchangeChannel::Incremental, "DepthIncremental")?,
+            snapshot: find_templates(ExchangeChannel::Snapshot, "DepthSnapshot")?,
+            reference: find_templates(ExchangeChannel::Reference, "ProductSnapshot")?,
         })
     }
 }

@@ -66,12 +66,12 @@ impl ChannelSender {
     fn sequence(
         &self,
         channel: ExchangeChannel,
-        of: usize,
+        template_index: usize,
         template: &'static str,
         path: &'static str,
     ) -> Result<SequenceRef, Error> {
         let missing = Error::NoField { channel: channel.name(), template, field: path };
-        self.encoder.sequence(of, path).ok_or(missing)
+        self.encoder.sequence(template_index, path).ok_or(missing)
     }
 
     pub fn group(&self, template: usize, path: &str) -> Option<GroupRef> {
@@ -87,7 +87,7 @@ impl ChannelSender {
     }
 }
 
-/// Says what happens in the templates that it was given.
+/// Publishes the exchange's messages with the given templates.
 pub(super) struct FastPublisher {
     incremental: ChannelSender,
     snapshot: ChannelSender,
@@ -157,7 +157,7 @@ const SNAPSHOT: [&str; 18] = [
 ];
 
 impl FastPublisher {
-    /// Looks for what it has to say in the templates of each channel.
+    /// Looks up the required fields in the templates of each channel.
     pub fn new(templates: &super::ChannelTemplates, partitions: u32) -> Result<Self, Error> {
         let [incremental, snapshot, reference] =
             [&templates.incremental, &templates.snapshot, &templates.reference]
@@ -175,8 +175,16 @@ impl FastPublisher {
             }
         }
         let beacon = ["SenderCompID", "SenderSubID", "LastMsgSeqNumProcessed"];
-        let state = |of: [&'static str; 4]| {
-            ["MsgSeqNum", "SenderCompID", "MarketSegmentID", of[0], of[1], of[2], of[3]]
+        let state = |state_fields: [&'static str; 4]| {
+            [
+                "MsgSeqNum",
+                "SenderCompID",
+                "MarketSegmentID",
+                state_fields[0],
+                state_fields[1],
+                state_fields[2],
+                state_fields[3],
+            ]
         };
         let depth = incremental.message(Incremental, "DepthIncremental", DEPTH)?;
         for (field, path) in depth.fields.iter().zip(DEPTH).take(10) {
@@ -275,7 +283,7 @@ impl FastPublisher {
         sender.publish()
     }
 
-    /// The packet as far as it is.
+    /// Returns the bytes of the packet so far.
     pub fn packet(&self, channel: ExchangeChannel) -> &[u8] {
         match channel {
             ExchangeChannel::Incremental => &self.incremental.bytes,
@@ -284,7 +292,7 @@ impl FastPublisher {
         }
     }
 
-    /// The number of the last packet that was begun.
+    /// Returns the number of the last packet begun.
     pub fn number(&self, channel: ExchangeChannel, partition: u32) -> u32 {
         let sender = match channel {
             ExchangeChannel::Incremental => &self.incremental,
@@ -303,7 +311,7 @@ impl FastPublisher {
         sender.publish()
     }
 
-    /// The product is traded, or not.
+    /// Writes a product's state: open for trading or not.
     pub fn product_state(
         &mut self,
         product: &ExchangeProduct,
@@ -320,7 +328,7 @@ impl FastPublisher {
         sender.publish()
     }
 
-    /// The state of all simple instruments of a product.
+    /// Writes the state of all simple instruments of a product.
     pub fn mass_state(
         &mut self,
         product: &ExchangeProduct,
@@ -401,7 +409,7 @@ impl FastPublisher {
         sender.publish()
     }
 
-    /// The whole book of an instrument, with the number of its product that it is of.
+    /// Writes the whole book of an instrument, with the product's sequence number at that moment.
     pub fn snapshot(&mut self, snapshot: &SnapshotMessage<'_>) -> Result<(), Error> {
         let SnapshotMessage { product, instrument, seq, moment: now, ts_ns, .. } = *snapshot;
         let (message, sender) = (&self.depth_snapshot, &mut self.snapshot);
@@ -429,17 +437,17 @@ impl FastPublisher {
         let nothing: &[ExchangeLevel] = &[];
         let sides = now.map_or([nothing; 2], |now| [&now.bids, &now.offers]);
         for (levels, side) in sides.into_iter().zip([Side::Buy, Side::Sell]) {
-            for (at, level) in levels.iter().enumerate() {
+            for (index, level) in levels.iter().enumerate() {
                 entry(draft, side as u64);
-                message.uint(draft, 9, at as u64 + 1);
+                message.uint(draft, 9, index as u64 + 1);
                 message.set(draft, 10, px(level.px));
                 message.uint(draft, 11, level.qty.into());
                 message.uint(draft, 12, level.orders.into());
             }
         }
-        if let Some(PublishedTrade { px: at, qty, .. }) = now.and_then(|now| now.trade) {
+        if let Some(PublishedTrade { px: trade_px, qty, .. }) = now.and_then(|now| now.trade) {
             entry(draft, 2);
-            message.set(draft, 10, px(at));
+            message.set(draft, 10, px(trade_px));
             message.uint(draft, 11, qty.into());
             message.set(draft, 13, FieldValue::Int(ts_ns as i64));
             message.uint(draft, 17, 1);
@@ -455,7 +463,7 @@ impl FastPublisher {
 pub(super) struct SnapshotMessage<'a> {
     pub product: &'a ExchangeProduct,
     pub instrument: &'a ExchangeInstrument,
-    /// Its number in the channel of snapshots.
+    /// The snapshot's number in the channel of snapshots.
     pub seq: u32,
     /// The last message of the incremental channel that the snapshot contains.
     pub last_seq: u32,
@@ -479,17 +487,17 @@ const SESSION: u64 = 3;
 /// `MDEntryType`: the book is empty.
 const EMPTY_BOOK: u64 = 10;
 
-/// `TradingSessionSubID`: trading, or a pause.
+/// Returns the `TradingSessionSubID`: trading, or a pause.
 fn session_sub(open: bool) -> u64 {
     if open { 3 } else { 7 }
 }
 
-/// `SenderCompID` of a partition.
+/// Returns the `SenderCompID` of a partition.
 pub(super) fn sender_of(partition: u32) -> u32 {
     70 + partition
 }
 
-/// Number, sender and product of a message.
+/// Writes the number, sender and product of a message.
 fn head<const N: usize>(
     message: &MessageTemplate<N>,
     draft: &mut MessageDraft,

@@ -7,7 +7,7 @@ use unitape_fast::encode::FieldRef;
 use unitape_fast::encode::GroupRef;
 use unitape_fast::{FieldValue, SequenceRef};
 
-/// Says what is traded.
+/// Publishes the reference data.
 pub(super) struct ReferencePublisher {
     pub sender: ChannelSender,
     product: MessageTemplate<11>,
@@ -49,7 +49,7 @@ const INSTRUMENT: [&str; 16] = [
 ];
 
 impl ReferencePublisher {
-    /// Looks for what it has to say in the templates.
+    /// Looks up the required fields in the templates.
     pub fn new(reference: ChannelSender) -> Result<Self, Error> {
         use ExchangeChannel::Reference;
         let product = reference.message(
@@ -153,7 +153,7 @@ impl ReferencePublisher {
         sender.publish()
     }
 
-    /// An instrument of the cycle, or one that is new or deleted.
+    /// Writes an instrument of the cycle, or the update of a new or deleted instrument.
     pub fn instrument(
         &mut self,
         world: &ListedProducts,
@@ -166,14 +166,14 @@ impl ReferencePublisher {
         } else {
             (&self.instrument, &self.instrument_more)
         };
-        let (of, product) = (&world.instruments[instrument], world.product_of(instrument));
+        let (listed_instrument, product) = (&world.instruments[instrument], world.product_of(instrument));
         let sender = &mut self.sender;
         let draft = &mut sender.draft;
         draft.begin(message.template);
         message.uint(draft, 0, seq.into());
-        message.uint(draft, 1, of.gone.into());
-        message.uint(draft, 2, of.id);
-        let (kind, complex) = match of.kind {
+        message.uint(draft, 1, listed_instrument.is_deleted.into());
+        message.uint(draft, 2, listed_instrument.id);
+        let (kind, complex) = match listed_instrument.kind {
             InstrumentKind::Option { .. } => (0, 1),
             InstrumentKind::Future => (1, 1),
             InstrumentKind::Spread(_) => (2, 5),
@@ -182,7 +182,7 @@ impl ReferencePublisher {
         message.uint(draft, 4, complex);
         message.uint(draft, 5, 1);
         message.set(draft, 6, FieldValue::Decimal { mantissa: product.tick, exponent: product.exponent });
-        if let InstrumentKind::Spread(legs) = of.kind {
+        if let InstrumentKind::Spread(legs) = listed_instrument.kind {
             more.complex.into_iter().for_each(|group| draft.group(group));
             message.set(draft, 12, FieldValue::Text(b"spread"));
             for (leg, side) in legs.into_iter().zip([0, 1]) {
@@ -192,10 +192,10 @@ impl ReferencePublisher {
             }
         } else {
             more.simple.into_iter().for_each(|group| draft.group(group));
-            message.uint(draft, 7, of.maturity.into());
-            message.uint(draft, 8, (of.maturity / 100).into());
+            message.uint(draft, 7, listed_instrument.maturity.into());
+            message.uint(draft, 8, (listed_instrument.maturity / 100).into());
             message.uint(draft, 10, u64::from(product.exponent.unsigned_abs()));
-            if let InstrumentKind::Option { strike, call } = of.kind {
+            if let InstrumentKind::Option { strike, call } = listed_instrument.kind {
                 message.set(draft, 9, FieldValue::Decimal { mantissa: strike, exponent: product.exponent });
                 message.uint(draft, 11, call.into());
             }

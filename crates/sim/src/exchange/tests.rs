@@ -193,7 +193,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
                             }
                             for id in touched {
                                 let moment = truth.moment(instrument_of(id), at).unwrap();
-                                assert_eq!(moment.at, at);
+                                assert_eq!(moment.progress, at);
                                 assert_eq!(books[&id][0][..], moment.bids[..], "{id} at {at:?}");
                                 assert_eq!(books[&id][1][..], moment.offers[..], "{id} at {at:?}");
                                 // A book is sorted, and it is not crossed.

@@ -18,7 +18,7 @@ pub struct ProductProgress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedBookSnapshot {
     /// Since this message.
-    pub at: ProductProgress,
+    pub progress: ProductProgress,
     /// Best first.
     pub bids: Arc<[ExchangeLevel]>,
     /// Best first.
@@ -40,7 +40,7 @@ pub struct BookHistory {
     /// By instrument.
     moments: Vec<VecDeque<PublishedBookSnapshot>>,
     /// By product.
-    at: Vec<ProductProgress>,
+    progress: Vec<ProductProgress>,
     moments_max: usize,
     forgotten: u64,
 }
@@ -50,39 +50,41 @@ impl BookHistory {
         let moments_max = moments_max.max(1);
         Self {
             moments: Vec::new(),
-            at: vec![ProductProgress::default(); products],
+            progress: vec![ProductProgress::default(); products],
             moments_max,
             forgotten: 0,
         }
     }
 
-    /// The state of a product, by its place.
+    /// Returns the progress of a product, by index.
     #[must_use]
     pub fn progress_of(&self, product: usize) -> ProductProgress {
-        self.at[product]
+        self.progress[product]
     }
 
-    /// An instrument as it was when its product was at `at`; none where it was not there yet, or that is forgotten.
+    /// Returns an instrument's state when its product was at `progress`. Returns `None` if the instrument did not exist
+    /// yet, or if the state is forgotten.
     #[must_use]
-    pub fn moment(&self, instrument: usize, at: ProductProgress) -> Option<&PublishedBookSnapshot> {
+    pub fn moment(&self, instrument: usize, progress: ProductProgress) -> Option<&PublishedBookSnapshot> {
         let moments = self.moments.get(instrument)?;
-        let behind = moments.partition_point(|moment| moment.at <= at);
-        behind.checked_sub(1).map(|index| &moments[index])
+        let end_index = moments.partition_point(|moment| moment.progress <= progress);
+        end_index.checked_sub(1).map(|index| &moments[index])
     }
 
-    /// An instrument as it was at `at` and as it was since, until the next restart.
+    /// Iterates over an instrument's state at `progress` and all later states, until the next restart.
     pub fn moments_since(
         &self,
         instrument: usize,
-        at: ProductProgress,
+        progress: ProductProgress,
     ) -> impl Iterator<Item = &PublishedBookSnapshot> {
         let moments = self.moments.get(instrument);
-        let from = moments.map_or(0, |m| m.partition_point(|moment| moment.at <= at).saturating_sub(1));
-        let behind = moments.into_iter().flat_map(move |m| m.range(from..));
-        behind.take_while(move |moment| moment.at.restarts <= at.restarts)
+        let from =
+            moments.map_or(0, |m| m.partition_point(|moment| moment.progress <= progress).saturating_sub(1));
+        let later_moments = moments.into_iter().flat_map(move |m| m.range(from..));
+        later_moments.take_while(move |moment| moment.progress.restarts <= progress.restarts)
     }
 
-    /// The current state of an instrument.
+    /// Returns the current state of an instrument.
     #[must_use]
     pub fn current_moment(&self, instrument: usize) -> Option<&PublishedBookSnapshot> {
         self.moments.get(instrument)?.back()
@@ -94,23 +96,23 @@ impl BookHistory {
         self.forgotten
     }
 
-    /// The product's next message.
+    /// Advances to the product's next message.
     pub(super) fn next(&mut self, product: usize) -> ProductProgress {
-        self.at[product].seq += 1;
-        self.at[product]
+        self.progress[product].seq += 1;
+        self.progress[product]
     }
 
     pub(super) fn restart(&mut self) {
-        for at in &mut self.at {
-            *at = ProductProgress { restarts: at.restarts + 1, seq: 0 };
+        for progress in &mut self.progress {
+            *progress = ProductProgress { restarts: progress.restarts + 1, seq: 0 };
         }
     }
 
-    /// A book has changed with the message at `at`.
-    pub(super) fn put(
+    /// Records a book that the message at `progress` changed.
+    pub(super) fn record_book(
         &mut self,
         instrument: usize,
-        at: ProductProgress,
+        progress: ProductProgress,
         book: &ExchangeBook,
         status: u32,
         trade: Option<PublishedTrade>,
@@ -127,13 +129,13 @@ impl BookHistory {
         let last = moments.back();
         let bids = side(Side::Buy, last.map(|moment| &moment.bids));
         let offers = side(Side::Sell, last.map(|moment| &moment.offers));
-        if last.is_some_and(|last| last.at == at) {
+        if last.is_some_and(|last| last.progress == progress) {
             moments.pop_back();
         }
         if moments.len() == self.moments_max {
             moments.pop_front();
             self.forgotten += 1;
         }
-        moments.push_back(PublishedBookSnapshot { at, bids, offers, status, trade });
+        moments.push_back(PublishedBookSnapshot { progress, bids, offers, status, trade });
     }
 }

@@ -17,7 +17,7 @@ pub struct ExchangeProduct {
     pub exponent: i8,
     /// Price steps, in units of the exponent.
     pub tick: i64,
-    /// Its instruments, by their place in [`ListedProducts::instruments`].
+    /// The product's instruments, as indices into [`ListedProducts::instruments`].
     pub instruments: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ pub enum InstrumentKind {
         /// Whether it is a call.
         call: bool,
     },
-    /// One instrument bought and one sold, by their places. Its prices may be below nought.
+    /// One instrument bought and one sold, by their indices. Its prices may be below zero.
     Spread([usize; 2]),
 }
 
@@ -42,19 +42,19 @@ pub enum InstrumentKind {
 pub struct ExchangeInstrument {
     /// `SecurityID`.
     pub id: u64,
-    /// Its product, by its place in [`ListedProducts::products`].
+    /// The instrument's product, as an index into [`ListedProducts::products`].
     pub product: usize,
-    /// Its kind.
+    /// The instrument's kind.
     pub kind: InstrumentKind,
     /// Year, month and day of its end; of a complex instrument nought.
     pub maturity: u32,
-    /// It is deleted: the exchange publishes nothing more about it.
-    pub gone: bool,
+    /// The instrument is deleted: the exchange publishes nothing more about it.
+    pub is_deleted: bool,
     /// The price that its prices gather around at the start, in ticks.
     pub(super) fair: i64,
 }
 
-/// All products and instruments; complex ones are added in the day.
+/// All products and instruments; complex instruments are added during the day.
 #[derive(Debug, Clone, Default)]
 pub struct ListedProducts {
     /// The products.
@@ -63,7 +63,7 @@ pub struct ListedProducts {
     pub instruments: Vec<ExchangeInstrument>,
 }
 
-/// Beyond 32 bits, as real ones are.
+/// The first instrument id: beyond 32 bits, as real ids are.
 const FIRST_ID: u64 = 1 << 56;
 
 impl ListedProducts {
@@ -83,10 +83,10 @@ impl ListedProducts {
             };
             world.products.push(product);
             let product = n as usize;
-            let around = rng.between(2_000, 9_000);
+            let base_price = rng.between(2_000, 9_000);
             if !options {
                 for expiry in 0..config.futures {
-                    let fair = around + i64::from(expiry) * 3;
+                    let fair = base_price + i64::from(expiry) * 3;
                     world.add(product, InstrumentKind::Future, maturity(expiry), fair);
                 }
                 continue;
@@ -95,31 +95,31 @@ impl ListedProducts {
                 let (strike, call) = (i64::from(option / 2) - i64::from(config.options / 4), option % 2 == 0);
                 let worth = if call { -strike } else { strike };
                 let fair = 120 + worth.clamp(-60, 600) * 2 + rng.between(0, 9);
-                let strike = (around + strike * 20) * world.products[product].tick;
+                let strike = (base_price + strike * 20) * world.products[product].tick;
                 world.add(product, InstrumentKind::Option { strike, call }, maturity(option / 64), fair);
             }
         }
         world
     }
 
-    /// Another instrument; its place.
+    /// Adds an instrument and returns its index.
     pub(super) fn add(&mut self, product: usize, kind: InstrumentKind, maturity: u32, fair: i64) -> usize {
-        let place = self.instruments.len();
-        let of = &mut self.products[product];
-        let id = FIRST_ID + u64::from(of.id) * 65_536 + of.instruments.len() as u64;
-        of.instruments.push(place);
-        self.instruments.push(ExchangeInstrument { id, product, kind, maturity, gone: false, fair });
-        place
+        let index = self.instruments.len();
+        let listed_product = &mut self.products[product];
+        let id = FIRST_ID + u64::from(listed_product.id) * 65_536 + listed_product.instruments.len() as u64;
+        listed_product.instruments.push(index);
+        self.instruments.push(ExchangeInstrument { id, product, kind, maturity, is_deleted: false, fair });
+        index
     }
 
-    /// The product of an instrument.
+    /// Returns the product of an instrument.
     #[must_use]
     pub fn product_of(&self, instrument: usize) -> &ExchangeProduct {
         &self.products[self.instruments[instrument].product]
     }
 }
 
-/// The third Friday or so of the quarter's last month.
+/// Returns roughly the third Friday of the quarter's last month.
 fn maturity(n: u32) -> u32 {
     (2026 + n / 4) * 10_000 + (3 + 3 * (n % 4)) * 100 + 20
 }

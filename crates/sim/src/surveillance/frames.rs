@@ -11,22 +11,22 @@ use super::population::{Listing, TraderIdentity};
 use crate::book::BestLevel;
 use crate::day::names::{lettered, match_bytes};
 
-/// An order: who, where, what.
+/// The terms of an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderTerms {
-    /// Its number, from 1, which its id spells.
+    /// The order's number, from 1, which its id spells.
     pub number: u64,
     pub listing: u32,
     pub trader: u32,
     pub side: Side,
     /// In ticks.
     pub px: i64,
-    /// What is left of it.
+    /// The order's remaining quantity.
     pub qty: i64,
 }
 
 impl OrderTerms {
-    /// Whether the frame of a cancel or an execution names only the order.
+    /// Returns whether the frame of a cancel or an execution names only the order.
     pub fn is_bare(frame: &[u8]) -> bool {
         frame[at::INSTRUMENT..at::INSTRUMENT + 4] == [0; 4]
     }
@@ -52,12 +52,12 @@ pub(super) struct FrameWriter<'a> {
 }
 
 impl FrameWriter<'_> {
-    /// The definition of a name, which a tape has before the first event with its id.
+    /// Writes the definition of a name. A tape must have it before the first event with its id.
     pub fn definition(&mut self, dict: NameKind, id: u32, name: &str) {
         EventBuilder::define(self.out, dict, id, name).expect("a name of a dictionary");
     }
 
-    /// Reference data of an instrument.
+    /// Writes the reference data of an instrument.
     pub fn reference(&mut self, listing: &Listing) {
         self.event(
             EventKind::Ref,
@@ -71,7 +71,7 @@ impl FrameWriter<'_> {
         );
     }
 
-    /// The owner for whom a trader acts, and the account of it.
+    /// Writes a trader's owner and account.
     pub fn party(&mut self, trader: &TraderIdentity) {
         self.event(
             EventKind::Party,
@@ -82,7 +82,7 @@ impl FrameWriter<'_> {
         );
     }
 
-    /// An order that is new, amended or cancelled.
+    /// Writes a new, amended or cancelled order.
     pub fn order(&mut self, kind: EventKind, terms: &OrderTerms, origin: &OrderOrigin) {
         let mut record = self.record(kind, terms, origin);
         if kind == EventKind::OrderCancel {
@@ -94,12 +94,12 @@ impl FrameWriter<'_> {
         self.out.extend_from_slice(record.as_bytes());
     }
 
-    /// A cancel that names only the order.
+    /// Writes a cancel that names only the order.
     pub fn bare_cancel(&mut self, terms: &OrderTerms) {
         self.bare(EventKind::OrderCancel, terms, None);
     }
 
-    /// One side of an execution, of the quantity and at the price of `terms`.
+    /// Writes one side of an execution, with the quantity and price of `terms`.
     pub fn execution(&mut self, terms: &OrderTerms, origin: &OrderOrigin, match_id: u64, is_passive: bool) {
         let mut record = self.record(EventKind::Exec, terms, origin);
         record.common.kind_a |= (if is_passive { PASSIVE } else { AGGRESSIVE }) << 6;
@@ -107,12 +107,12 @@ impl FrameWriter<'_> {
         self.out.extend_from_slice(record.as_bytes());
     }
 
-    /// One side of an execution that names only the order.
+    /// Writes one side of an execution that names only the order.
     pub fn bare_execution(&mut self, terms: &OrderTerms, qty: i64) {
         self.bare(EventKind::Exec, terms, Some(qty));
     }
 
-    /// The print of an execution.
+    /// Writes the print of an execution.
     pub fn trade(&mut self, listing: &Listing, px: i64, qty: i64, match_id: u64) {
         let mut common = self.common(EventKind::Trade, 1, Some(listing));
         let (mantissa, exponent) = shortest(qty);
@@ -127,7 +127,7 @@ impl FrameWriter<'_> {
         self.out.extend_from_slice(record.as_bytes());
     }
 
-    /// The best bid and offer.
+    /// Writes the best bid and offer.
     pub fn best_prices(&mut self, listing: &Listing, best: [Option<BestLevel>; 2]) {
         let mut common = self.common(EventKind::Bbo, 1, Some(listing));
         let [bid, ask] = best.map(|best| {
@@ -147,7 +147,7 @@ impl FrameWriter<'_> {
         self.out.extend_from_slice(record.as_bytes());
     }
 
-    /// A rare event, field by field through the schema.
+    /// Writes a rare event, field by field through the schema.
     fn event(&mut self, kind: EventKind, fields: &[(EventField, EventValue<'_>)]) {
         let mut event = EventBuilder::begin(self.out, kind, self.ts);
         for (field, value) in fields {
@@ -222,7 +222,7 @@ const AGENCY: u8 = 2;
 const PASSIVE: u8 = 1;
 const AGGRESSIVE: u8 = 2;
 
-/// The mantissa without zeros at its end, and the exponent of ten.
+/// Returns the mantissa without zeros at its end, and the exponent of ten.
 fn shortest(mut qty: i64) -> (i64, i8) {
     let mut exponent = 0;
     while qty != 0 && qty % 10 == 0 {

@@ -6,7 +6,7 @@ use crate::day::isin_check_digit;
 use crate::day::names::lettered;
 use crate::rng::Rng;
 
-/// Venues of the stream. An instrument is listed at the first of them that its number gives; busy ones at two more.
+/// Venues of the stream. An instrument's number gives its first venue; busy instruments are listed at two more.
 const VENUES: [&str; 8] = ["XLON", "XPAR", "XETR", "XAMS", "XMIL", "CHIX", "BATE", "TRQX"];
 
 /// Members that traders belong to.
@@ -33,7 +33,7 @@ pub(super) struct Listing {
     pub reference: i64,
 }
 
-/// All that are in the stream.
+/// All traders, instruments and names of the stream.
 #[derive(Debug)]
 pub(super) struct Population {
     pub names: Dictionary,
@@ -81,25 +81,26 @@ impl Population {
             let tick_nano = rng.pick(&[1_000_000, 5_000_000, 10_000_000, 50_000_000]);
             let reference = rng.between(400, 40_000);
             let venues = if n < instruments / 10 { 3 } else { 1 };
-            listings.extend((0..venues).map(|at| {
-                let venue = if at == 0 { n % 5 } else { 4 + at };
+            listings.extend((0..venues).map(|venue_index| {
+                let venue = if venue_index == 0 { n % 5 } else { 4 + venue_index };
                 Listing { instrument, venue: 1 + venue, tick_nano, reference }
             }));
         }
         Self { names, traders, listings, first_listing }
     }
 
-    /// A listing; a few instruments get most of the draws.
+    /// Draws a listing; a few instruments get most of the draws.
     pub fn listing(&self, rng: &mut Rng) -> u32 {
-        let at = draw_uneven(self.first_listing.len() as u64, 4, rng) as usize;
-        let first = self.first_listing[at];
-        let end = self.first_listing.get(at + 1).map_or(self.listings.len() as u32, |next| *next);
+        let instrument_index = draw_uneven(self.first_listing.len() as u64, 4, rng) as usize;
+        let first = self.first_listing[instrument_index];
+        let end =
+            self.first_listing.get(instrument_index + 1).map_or(self.listings.len() as u32, |next| *next);
         first + rng.below(u64::from(end - first)) as u32
     }
 }
 
-/// A number below `bound`. The more rounds, the more often it is a small one: of four rounds a third are in the lowest
-/// hundredth, of three a sixth.
+/// Draws a number below `bound`. More rounds make small numbers more likely: with four rounds a third of the draws are
+/// in the lowest hundredth, with three rounds a sixth.
 pub(super) fn draw_uneven(bound: u64, rounds: u32, rng: &mut Rng) -> u64 {
     (0..rounds).fold(bound - 1, |most, _| rng.below(most + 1))
 }

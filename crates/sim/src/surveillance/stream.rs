@@ -32,7 +32,7 @@ pub struct SurveillanceConfig {
 }
 
 impl Default for SurveillanceConfig {
-    /// 10 M events over four hours, 100,000 instruments, 2,000 traders, 1 M open orders.
+    /// Returns 10 M events over four hours, 100,000 instruments, 2,000 traders, 1 M open orders.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -51,12 +51,14 @@ impl SurveillanceConfig {
     /// The most traders: their names have five digits.
     pub const TRADERS_MAX: u32 = 99_999;
 
-    /// A stream of this many events, of the same density: a tenth of the events have a tenth of the instruments and open
-    /// orders, in a tenth of the time.
+    /// Returns the configuration of a stream with `events` events and unchanged density. For example, a tenth of the
+    /// events has a tenth of the instruments and open orders, in a tenth of the time.
     pub fn with_events(events: u64) -> Self {
         let full = Self::default();
-        let part =
-            |of: u32| ((u64::from(of) * events).div_ceil(full.events)).clamp(1, u64::from(of) * 1000) as u32;
+        let part = |full_count: u32| {
+            ((u64::from(full_count) * events).div_ceil(full.events)).clamp(1, u64::from(full_count) * 1000)
+                as u32
+        };
         Self {
             events,
             instruments: part(full.instruments),
@@ -68,7 +70,7 @@ impl SurveillanceConfig {
     }
 }
 
-/// What a stream had until now.
+/// Counts of the stream so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SurveillanceCounts {
     /// Events in all.
@@ -83,11 +85,11 @@ pub struct SurveillanceCounts {
     pub amends: u64,
     /// Cancelled orders.
     pub cancels: u64,
-    /// Those of them that name only the order.
+    /// Cancels that name only the order.
     pub bare_cancels: u64,
     /// Executions, one for each side.
     pub executions: u64,
-    /// Those of them that name only the order.
+    /// Executions that name only the order.
     pub bare_executions: u64,
     /// Prints.
     pub trades: u64,
@@ -133,10 +135,10 @@ struct OpenOrder {
     terms: OrderTerms,
     /// Executed until now: an amend says the whole quantity, this included.
     executed: i64,
-    /// None until it has rested.
+    /// `None` until the order has rested.
     handle: Option<OrderHandle>,
-    /// Its place among the open ones, or [`GONE`].
-    at: u32,
+    /// The order's index among the open orders, or [`GONE`].
+    open_index: u32,
 }
 
 /// A step of a planted scene that is due later.
@@ -145,24 +147,24 @@ struct PlannedStep {
     due: i64,
     /// Steps of one time are taken in the order in which they were planned.
     number: u64,
-    what: PlannedAction,
+    action: PlannedAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PlannedAction {
-    /// The order in this slot goes, if it is still the one with this number.
+    /// Cancels the order in this slot, if it still has this number.
     Cancel { slot: u32, order: u64 },
-    /// An order comes and goes, and as many more follow.
+    /// Enters and cancels an order, with `left` more to follow.
     Flood { listing: u32, trader: u32, left: u32 },
     /// An order to buy at this price.
     Buy { listing: u32, trader: u32, px: i64, qty: i64 },
 }
 
 impl SurveillanceStream {
-    /// The stream of this seed and size.
+    /// Makes the stream of this seed and size.
     ///
     /// # Panics
-    /// If there are no events, instruments or traders, or more traders than a name has room for.
+    /// Panics if there are no events, instruments or traders, or if there are more traders than a name has room for.
     pub fn new(config: SurveillanceConfig) -> Self {
         assert!(config.events > 0 && config.instruments > 0, "a stream without events or instruments");
         let traders = 1..=SurveillanceConfig::TRADERS_MAX;
@@ -190,17 +192,17 @@ impl SurveillanceStream {
         }
     }
 
-    /// The names of all ids in the frames.
+    /// Returns the names of all ids in the frames.
     pub fn names(&self) -> &Dictionary {
         &self.people.names
     }
 
-    /// What the stream had until now.
+    /// Returns the counts of the stream so far.
     pub fn counts(&self) -> &SurveillanceCounts {
         &self.counts
     }
 
-    /// Appends the definitions of all names as frames, unstamped: what a tape of the stream begins with.
+    /// Appends the definitions of all names as frames, unstamped. A tape of the stream begins with them.
     pub fn write_definitions(&self, out: &mut Vec<u8>) {
         let from = out.len();
         for dict in NameKind::ALL {
@@ -223,7 +225,7 @@ impl SurveillanceStream {
         }
         // The stream has exactly as many events as it was asked for.
         let left = (self.config.events - self.counts.events) as usize;
-        let end = unitape_model::frames(&out[from..]).nth(left).map(|(at, ..)| from + at);
+        let end = unitape_model::frames(&out[from..]).nth(left).map(|(offset, ..)| from + offset);
         out.truncate(end.unwrap_or(out.len()));
         unitape_model::frames(&out[from..]).for_each(|(_, _, frame)| self.count(frame));
         flag_last(out, from);
@@ -270,7 +272,7 @@ impl SurveillanceStream {
         if self.agenda.peek().is_some_and(|step| step.0.due <= self.now)
             && let Some(Reverse(step)) = self.agenda.pop()
         {
-            return self.take(step.what, out);
+            return self.perform(step.action, out);
         }
         let is_full = self.open.len() as u64 >= self.open_wanted();
         let (enters, amends, takes) = if is_full { (4_300, 1_300, 400) } else { (6_500, 1_300, 400) };
@@ -305,17 +307,18 @@ impl SurveillanceStream {
         self.now = (self.now + 1_000).max(self.config.start.0 + self.due_ns());
     }
 
-    /// When an event of this number is due, after the start: more events are due at the start and at the end.
+    /// Computes when the next event is due, in nanoseconds after the start. More events are due at the start and at the
+    /// end.
     fn due_ns(&self) -> i64 {
         const SHARES: [u128; 8] = [20, 12, 9, 7, 6, 8, 13, 25];
         let all = u128::from(self.config.events);
         let part_ns = u128::from(self.config.seconds) * 1_000_000_000 / SHARES.len() as u128;
-        let mut done = u128::from(self.counts.events) * 100;
+        let mut progress = u128::from(self.counts.events) * 100;
         for (n, share) in SHARES.into_iter().enumerate() {
-            if done < share * all {
-                return (n as u128 * part_ns + done * part_ns / (share * all)) as i64;
+            if progress < share * all {
+                return (n as u128 * part_ns + progress * part_ns / (share * all)) as i64;
             }
-            done -= share * all;
+            progress -= share * all;
         }
         (SHARES.len() as u128 * part_ns) as i64
     }
@@ -331,15 +334,19 @@ impl SurveillanceStream {
         }
     }
 
-    fn plan(&mut self, after_ns: i64, what: PlannedAction) {
+    fn plan(&mut self, after_ns: i64, action: PlannedAction) {
         self.steps_planned += 1;
-        self.agenda.push(Reverse(PlannedStep { due: self.now + after_ns, number: self.steps_planned, what }));
+        self.agenda.push(Reverse(PlannedStep {
+            due: self.now + after_ns,
+            number: self.steps_planned,
+            action,
+        }));
     }
 
-    fn take(&mut self, what: PlannedAction, out: &mut Vec<u8>) {
-        match what {
+    fn perform(&mut self, action: PlannedAction, out: &mut Vec<u8>) {
+        match action {
             PlannedAction::Cancel { slot, order } => {
-                let is_open = self.orders[slot as usize].at != GONE;
+                let is_open = self.orders[slot as usize].open_index != GONE;
                 if is_open && self.orders[slot as usize].terms.number == order {
                     self.cancel(slot, out);
                 }
@@ -362,18 +369,18 @@ impl SurveillanceStream {
         }
     }
 
-    /// An order of one trader to sell inside the spread, and soon one of the same owner to buy it.
+    /// Plans a wash trade: one trader sells inside the spread, and soon a trader of the same owner buys that order.
     fn plan_wash_trade(&mut self, out: &mut Vec<u8>) {
         let seller = self.trader();
         let partner = (seller + 1) % self.config.traders;
-        let owner = |of: u32| self.people.traders[of as usize].owner;
+        let owner = |trader_index: u32| self.people.traders[trader_index as usize].owner;
         let trader = if owner(partner) == owner(seller) { partner } else { seller };
         let listing = self.people.listing(&mut self.rng);
         let bid = self.books[listing as usize].best(Side::Buy);
         let ask = self.books[listing as usize].best(Side::Sell);
         let px = bid.map_or(self.people.listings[listing as usize].reference, |bid| bid.px + 1);
         if ask.is_some_and(|ask| ask.px <= px) {
-            // No room inside the spread: an order of somebody else would be met first.
+            // No room inside the spread: the order would first meet an order of another trader.
             return self.enter(out);
         }
         let qty = 100 * self.rng.between(1, 50);
@@ -383,7 +390,7 @@ impl SurveillanceStream {
         self.counts.wash_trades += 1;
     }
 
-    /// Five large orders to sell, a small one that buys, and the large ones go.
+    /// Plans layering: five large orders to sell, a small order that buys, and the cancels of the large orders.
     fn plan_layering(&mut self, out: &mut Vec<u8>) {
         let trader = self.trader();
         let listing = self.people.listing(&mut self.rng);
@@ -416,7 +423,7 @@ impl SurveillanceStream {
         draw_uneven(self.config.traders.into(), 3, &mut self.rng) as u32
     }
 
-    /// An order that rests: most near the best price, some far away.
+    /// Enters an order that rests: most rest near the best price, some far away.
     fn enter(&mut self, out: &mut Vec<u8>) {
         let (trader, listing) = (self.trader(), self.people.listing(&mut self.rng));
         let side = if self.rng.one_in(2) { Side::Buy } else { Side::Sell };
@@ -426,23 +433,23 @@ impl SurveillanceStream {
         self.submit(OrderTerms { listing, trader, side, px, qty, number: 0 }, out);
     }
 
-    /// A price `away` ticks from the best one of its side, at which nothing matches.
+    /// Returns a price `away` ticks from the best price of its side, at which no order matches.
     fn passive(&self, listing: u32, side: Side, away: i64) -> i64 {
         let book = &self.books[listing as usize];
-        let (best, other) = (book.best(side), book.best(side.opposite()));
+        let (best, opposite_best) = (book.best(side), book.best(side.opposite()));
         let toward = if side == Side::Buy { -1 } else { 1 };
-        let other = other.map(|other| other.px + toward);
-        let from = best.map(|best| best.px - toward).or(other);
+        let opposite_px = opposite_best.map(|level| level.px + toward);
+        let from = best.map(|best| best.px - toward).or(opposite_px);
         let px = from.unwrap_or(self.people.listings[listing as usize].reference) + toward * away;
-        let px = match (side, other) {
-            (Side::Buy, Some(other)) => px.min(other),
-            (_, Some(other)) => px.max(other),
+        let px = match (side, opposite_px) {
+            (Side::Buy, Some(opposite_px)) => px.min(opposite_px),
+            (_, Some(opposite_px)) => px.max(opposite_px),
             _ => px,
         };
         px.max(1)
     }
 
-    /// An order that takes the best price of a book in which an order rests.
+    /// Sends an order that takes the best price of a book in which an order rests.
     fn take_liquidity(&mut self, out: &mut Vec<u8>) {
         let slot = self.pick_open();
         let resting = self.orders[slot as usize].terms;
@@ -473,8 +480,8 @@ impl SurveillanceStream {
         let order = &mut self.orders[slot as usize];
         (order.terms, order.handle) = (terms, placed.handle);
         let origin = self.origin(&terms);
-        let whole = OrderTerms { qty: terms.qty + executed, ..terms };
-        self.writer(out).order(EventKind::OrderAmend, &whole, &origin);
+        let full_terms = OrderTerms { qty: terms.qty + executed, ..terms };
+        self.writer(out).order(EventKind::OrderAmend, &full_terms, &origin);
         self.best_prices(terms.listing, out);
     }
 
@@ -493,7 +500,7 @@ impl SurveillanceStream {
         self.best_prices(terms.listing, out);
     }
 
-    /// Sends a new order, which gets a number; gives its slot if it rests.
+    /// Submits a new order, which gets a number. Returns its slot if it rests.
     fn submit(&mut self, mut terms: OrderTerms, out: &mut Vec<u8>) -> Option<u32> {
         self.orders_made += 1;
         terms.number = self.orders_made;
@@ -501,10 +508,10 @@ impl SurveillanceStream {
         let origin = self.origin(&terms);
         self.writer(out).order(EventKind::OrderNew, &terms, &origin);
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.orders.push(OpenOrder { terms, executed: 0, handle: None, at: GONE });
+            self.orders.push(OpenOrder { terms, executed: 0, handle: None, open_index: GONE });
             self.orders.len() as u32 - 1
         });
-        let incoming = IncomingOrder { tag: slot, side, limit: Some(px), qty, rests: true };
+        let incoming = IncomingOrder { tag: slot, side, limit: Some(px), qty, may_rest: true };
         let mut fills = std::mem::take(&mut self.fills);
         let placed = self.books[listing as usize].submit(incoming, &mut fills);
         for fill in fills.drain(..) {
@@ -513,9 +520,9 @@ impl SurveillanceStream {
         self.fills = fills;
         terms.qty = placed.leaves;
         if placed.handle.is_some() {
-            let at = self.open.len() as u32;
+            let open_index = self.open.len() as u32;
             let executed = qty - placed.leaves;
-            self.orders[slot as usize] = OpenOrder { terms, executed, handle: placed.handle, at };
+            self.orders[slot as usize] = OpenOrder { terms, executed, handle: placed.handle, open_index };
             self.open.push(slot);
         } else {
             self.free.push(slot);
@@ -524,7 +531,7 @@ impl SurveillanceStream {
         placed.handle.map(|_| slot)
     }
 
-    /// The two sides of an execution, and its print.
+    /// Writes both sides of an execution, and its print.
     fn execute(&mut self, incoming: &OrderTerms, fill: Fill, out: &mut Vec<u8>) {
         self.matches_made += 1;
         let resting = self.orders[fill.tag as usize].terms;
@@ -555,12 +562,12 @@ impl SurveillanceStream {
         let book = &self.books[listing as usize];
         let best = [book.best(Side::Buy), book.best(Side::Sell)];
         if std::mem::replace(&mut self.written[listing as usize], best) != best {
-            let place = self.people.listings[listing as usize];
-            self.writer(out).best_prices(&place, best);
+            let venue_listing = self.people.listings[listing as usize];
+            self.writer(out).best_prices(&venue_listing, best);
         }
     }
 
-    /// An order that rests: one of the last few in most cases, because most orders go soon.
+    /// Picks a resting order: in most cases one of the last few, because most orders leave soon.
     fn pick_open(&mut self) -> u32 {
         let all = self.open.len() as u64;
         let back = if self.rng.one_in(3) { self.rng.below(all) } else { draw_uneven(all, 4, &mut self.rng) };
@@ -568,22 +575,22 @@ impl SurveillanceStream {
     }
 
     fn remove(&mut self, slot: u32) {
-        let at = self.orders[slot as usize].at;
-        self.open.swap_remove(at as usize);
-        if let Some(&moved) = self.open.get(at as usize) {
-            self.orders[moved as usize].at = at;
+        let open_index = self.orders[slot as usize].open_index;
+        self.open.swap_remove(open_index as usize);
+        if let Some(&moved) = self.open.get(open_index as usize) {
+            self.orders[moved as usize].open_index = open_index;
         }
-        self.orders[slot as usize].at = GONE;
+        self.orders[slot as usize].open_index = GONE;
         self.free.push(slot);
     }
 }
 
 /// Flags the last of the frames from `from` on as the end of a unit.
 fn flag_last(out: &mut [u8], from: usize) {
-    let Some((at, header, _)) = unitape_model::frames(&out[from..]).last() else { return };
+    let Some((offset, header, _)) = unitape_model::frames(&out[from..]).last() else { return };
     let bits = header.flags() | flags::LAST;
-    FrameHeader::new_unstamped(header.kind(), bits, header.lines()).write(&mut out[from + at..]);
+    FrameHeader::new_unstamped(header.kind(), bits, header.lines()).write(&mut out[from + offset..]);
 }
 
-/// The place among the open orders of one that is not open.
+/// The index of an order that is not open.
 const GONE: u32 = u32::MAX;

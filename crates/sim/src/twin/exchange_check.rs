@@ -2,7 +2,7 @@
 
 use crate::exchange::{Exchange, ExchangeInstrument, ExchangeLevel, ExchangeProduct};
 
-/// A level as receivers have it, who know no exponents.
+/// A level in the exact units of receivers, which know no exponents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactLevel {
     /// The price, in units of 1e-9.
@@ -16,7 +16,7 @@ pub struct ExactLevel {
 /// A book as a receiver has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReceivedBook {
-    /// It says itself that it is not to be trusted.
+    /// The book itself says that it cannot be trusted.
     pub stale: bool,
     /// Best first.
     pub bids: Vec<ExactLevel>,
@@ -25,18 +25,19 @@ pub struct ReceivedBook {
 }
 
 impl ExchangeProduct {
-    /// Levels as receivers have them.
+    /// Converts levels to the exact units of receivers.
     #[must_use]
     pub fn exact_levels(&self, levels: &[ExchangeLevel]) -> Vec<ExactLevel> {
         let unit = 10i64.pow((9 + i32::from(self.exponent)) as u32);
-        let of = |l: &ExchangeLevel| ExactLevel { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
-        levels.iter().map(of).collect()
+        let to_exact =
+            |l: &ExchangeLevel| ExactLevel { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
+        levels.iter().map(to_exact).collect()
     }
 }
 
 impl Exchange {
-    /// The first book among the `wanted` instruments that differs from the exchange's book now, and how it differs. A
-    /// deleted instrument may be stale: the exchange publishes nothing more about it.
+    /// Finds the first of the `wanted` instruments whose book differs from the exchange's present book, and describes
+    /// the difference. A deleted instrument may be stale: the exchange publishes nothing more about it.
     pub fn first_difference(
         &self,
         mut wanted: impl FnMut(&ExchangeInstrument) -> bool,
@@ -47,9 +48,9 @@ impl Exchange {
             let Some(moment) = truth.current_moment(n).filter(|_| wanted(instrument)) else { continue };
             let product = world.product_of(n);
             let (bids, offers) = (product.exact_levels(&moment.bids), product.exact_levels(&moment.offers));
-            let what = match received(instrument) {
-                None if !instrument.gone => "is not known".to_owned(),
-                Some(book) if book.stale && !instrument.gone => "is stale".to_owned(),
+            let difference = match received(instrument) {
+                None if !instrument.is_deleted => "is not known".to_owned(),
+                Some(book) if book.stale && !instrument.is_deleted => "is stale".to_owned(),
                 Some(book) if !book.stale && book.bids != bids => {
                     format!("has the bids {:?}, not {bids:?}", book.bids)
                 }
@@ -58,7 +59,7 @@ impl Exchange {
                 }
                 _ => continue,
             };
-            return Some(format!("instrument {} {what}", instrument.id));
+            return Some(format!("instrument {} {difference}", instrument.id));
         }
         None
     }

@@ -44,7 +44,7 @@ pub enum Node {
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// Its template, by its place in the list.
+    /// The index of its template in the list.
     pub template: usize,
     /// Its parts.
     pub nodes: Vec<Node>,
@@ -81,19 +81,19 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder with empty dictionaries; `strict` raises R6 to R9.
+    /// Makes a decoder with empty dictionaries. If `strict`, it raises R6 to R9.
     #[must_use]
     pub fn new(templates: Arc<Templates>, strict: bool) -> Self {
         Self { templates, strict, previous: HashMap::new(), template_id: None, kept_max: KEPT_BYTES_MAX }
     }
 
-    /// This decoder with another bound for the texts in dictionaries.
+    /// Sets the bound for the bytes of text in dictionaries.
     #[must_use]
     pub fn with_kept_max(self, kept_max: usize) -> Self {
         Self { kept_max, ..self }
     }
 
-    /// Empties all dictionaries, that of the template's id as well.
+    /// Empties all dictionaries, including the stored template id.
     pub fn reset(&mut self) {
         self.previous.clear();
         self.template_id = None;
@@ -102,7 +102,7 @@ impl Decoder {
     /// Decodes the message at the start of `bytes`.
     ///
     /// # Errors
-    /// The first fault; the dictionaries are then as they were before.
+    /// Fails at the first fault. The dictionaries are then as they were before.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Decoded, MessageFault> {
         let before = (self.previous.clone(), self.template_id);
         let templates = self.templates.clone();
@@ -132,7 +132,7 @@ impl Decoder {
             Err((code, at)) => {
                 let (template, field) = pass.place.take().unwrap_or_default();
                 (self.previous, self.template_id) = before;
-                Err(MessageFault { code, template, field, at })
+                Err(MessageFault { code, template, field, offset: at })
             }
         }
     }
@@ -182,7 +182,8 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
-    /// Presence map, template id and what the template has; the template.
+    /// Decodes a segment: its presence map, its template id and the fields of its template. Returns the index of the
+    /// template.
     fn segment(&mut self, out: &mut Vec<Node>) -> Result<usize, Wrong> {
         let mut bits = self.presence_map()?;
         let start = self.at;
@@ -554,7 +555,8 @@ fn is_constant(field: &TemplateField) -> bool {
         && !field.optional
 }
 
-/// Fields that are no constants, of a decimal its parts, of a sequence also its length; and bytes of the constants.
+/// Counts the fields that are not constants, with the parts of decimals and the lengths of sequences. Also counts the
+/// bytes of the constants.
 pub(crate) fn weight(templates: &Templates, body: &[Instruction]) -> (usize, usize) {
     let (mut fields, mut text) = (0, 0);
     for instruction in body {
@@ -596,7 +598,7 @@ fn bounded_exponent(exponent: i128) -> Option<i32> {
     (-63..=63).contains(&exponent).then_some(exponent as i32)
 }
 
-/// Whether a body has a presence map of its own.
+/// Returns whether a body has a presence map of its own.
 fn needs_bits(templates: &Templates, body: &[Instruction]) -> bool {
     body.iter().any(|instruction| match instruction {
         Instruction::Field(field) => match &field.kind {

@@ -1,11 +1,11 @@
-//! The slow twin: what is on the wire.
+//! The slow twin: the encoding of values in bytes.
 
 use super::{Bits, Pass, Wrong, bounded_exponent};
 use crate::fault::MessageFaultCode;
 use crate::template::{InitialValue, WireType};
 
 impl Pass<'_> {
-    /// The bytes up to the one with the stop bit.
+    /// Reads the bytes up to the byte with the stop bit.
     fn entity(&mut self) -> Result<Vec<u8>, Wrong> {
         let start = self.at;
         let rest = &self.bytes[start..];
@@ -24,7 +24,7 @@ impl Pass<'_> {
         Ok(Bits { bits, next: 0, at })
     }
 
-    /// An integer of any size that fits into ten bytes.
+    /// Reads an integer of any size that fits into ten bytes.
     fn integer(&mut self, signed: bool, nullable: bool) -> Result<Option<i128>, Wrong> {
         let start = self.at;
         let groups = self.entity()?;
@@ -54,7 +54,7 @@ impl Pass<'_> {
         })
     }
 
-    /// A difference: `beyond` is what is wrong with one that nothing can be added to.
+    /// Reads a difference. Reports `beyond` for a difference that no value can take.
     pub(super) fn difference(
         &mut self,
         nullable: bool,
@@ -64,7 +64,7 @@ impl Pass<'_> {
             .map_err(|(code, at)| (if code == MessageFaultCode::D2 { beyond } else { code }, at))
     }
 
-    /// An integer of this type.
+    /// Reads an integer of this type.
     pub(super) fn int(&mut self, kind: WireType, nullable: bool) -> Result<Option<i128>, Wrong> {
         let start = self.at;
         let (least, most) = kind.bounds().expect("an integer");
@@ -102,8 +102,9 @@ impl Pass<'_> {
         }
     }
 
-    /// Noughts in front mark values that have no other encoding: one marks an empty string (or an absent one, where
-    /// it may be absent). One more marks a string that begins with a nought, and where it may be absent yet one more.
+    /// Reads a string. Leading zeros mark values without another encoding: one zero marks an empty string (or an absent
+    /// string, if the field is optional). One more zero marks a string that begins with a zero; an optional field needs
+    /// yet one more.
     fn ascii(&mut self, nullable: bool) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         let characters = self.entity()?;

@@ -11,7 +11,7 @@
 use super::{ArbitratedStream, LineProgress, LineTracker, RANGES_MAX, cut_out};
 
 impl LineTracker {
-    /// It goes past these: from the first to the one before `to`.
+    /// Notes that the line skipped the packets from `from` to the one before `to`.
     #[cold]
     pub(super) fn note_skipped(&mut self, from: u64, to: u64) {
         if from >= to {
@@ -28,7 +28,7 @@ impl LineTracker {
         self.missing.push((from, last));
     }
 
-    /// Brings one that it had gone past; whether it had not brought it before.
+    /// Notes a packet that the line had skipped. Returns whether the line had not brought it before.
     #[cold]
     pub(super) fn note_late(&mut self, sequence: u64) -> bool {
         let is_missing = cut_out(&mut self.missing, sequence);
@@ -38,22 +38,22 @@ impl LineTracker {
 }
 
 impl ArbitratedStream {
-    /// The progress of a line until now.
+    /// Returns the line's progress so far.
     pub(super) fn line_progress(&self, line: u8) -> LineProgress {
         let LineTracker { heard, epoch, last, .. } = self.lines[usize::from(line)];
         LineProgress { heard, epoch, last }
     }
 
-    /// The number after the greatest number of the current numbering; one of its lines had come this far.
+    /// Returns the number after the greatest number of the current numbering; `line` had progressed to `reached`.
     fn end(&self, line: u8, reached: LineProgress) -> u64 {
-        let other = self.line_progress(1 - line);
+        let other_progress = self.line_progress(1 - line);
         let of_stream = |reached: LineProgress| reached.heard && reached.epoch == Some(self.epoch);
-        let brought = [reached, other].into_iter().filter(|reached| of_stream(*reached));
+        let brought = [reached, other_progress].into_iter().filter(|reached| of_stream(*reached));
         let end = brought.map(|reached| reached.last.saturating_add(1)).max().unwrap_or(0);
         end.max(self.expected.unwrap_or(0))
     }
 
-    /// The number of packets before `end` that a line at this progress lacks, besides those that it went past.
+    /// Counts the packets before `end` that a line at this progress lacks, besides those that it skipped.
     fn lacks(&self, reached: LineProgress, end: u64) -> u64 {
         let of_numbering = end.saturating_sub(self.lowest);
         let (top_before, packets_before) = self.before;
@@ -69,13 +69,13 @@ impl ArbitratedStream {
         }
     }
 
-    /// By how many packets a line lags behind the other, and behind the packets that were given up.
+    /// Counts the packets by which a line lags behind the other line and behind the packets that were given up.
     pub fn packets_behind(&self, line: u8) -> u64 {
         let reached = self.line_progress(line);
         if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }
     }
 
-    /// A line counts as the stream does from this number on; how far it had come before.
+    /// Notes that a line uses the stream's numbering from this number on; `reached` is its earlier progress.
     pub(super) fn start_line(&mut self, line: u8, sequence: u64, reached: LineProgress) {
         if self.expected.is_none() {
             return;
@@ -94,7 +94,7 @@ impl ArbitratedStream {
         }
     }
 
-    /// The numbering at hand ends, by a line that had come this far and counts otherwise now.
+    /// Ends the current numbering because of `line`, which had progressed to `reached` and now counts otherwise.
     pub(super) fn end_numbering(&mut self, line: u8, reached: LineProgress) {
         let end = self.end(line, reached);
         let lacks = self.lacks(reached, end);

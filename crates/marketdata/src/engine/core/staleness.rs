@@ -8,8 +8,8 @@ use crate::engine::message_fields::NO_TIME;
 use unitape_model::{InstrumentId, ProductId};
 
 impl MessageProcessor {
-    /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now. False where none
-    /// will come.
+    /// Requests a snapshot for an instrument whose book differs from the venue's. The snapshot must include all
+    /// messages received so far. Returns false if the feed has no snapshots for the product.
     pub fn want_snapshot(&mut self, instrument: InstrumentId) -> bool {
         let product = self.products.instruments[instrument.index()].product;
         self.products.has_snapshots(product) && {
@@ -18,60 +18,70 @@ impl MessageProcessor {
         }
     }
 
-    /// An instrument has a level that cannot be.
+    /// Marks an instrument as stale after an impossible level.
     #[cold]
     #[inline(never)]
     pub fn mark_stale(
         &mut self,
         instrument: InstrumentId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         if self.want_snapshot(instrument) {
             out.emit(
-                &around.event_context(&self.tables, NO_TIME),
+                &context.event_context(&self.tables, NO_TIME),
                 MarketEvent::Stale { instrument, mended: true },
             );
         }
     }
 
-    /// A message whose number was there already, in a message or in a snapshot: whether the product's numbers have begun again
-    /// with it, see `ProductRecoveryTable::has_restarted`.
+    /// Detects whether a product's numbers have restarted, from a message whose number was already in a message or a
+    /// snapshot. See `ProductRecoveryTable::has_restarted`.
     #[cold]
     #[inline(never)]
     pub fn detect_restart(
         &mut self,
         product: ProductId,
         sequence: u64,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
-        if !self.products.has_restarted(product, sequence, around.of) {
+        if !self.products.has_restarted(product, sequence, context.packet) {
             return false;
         }
-        out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Restart);
+        out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::Restart);
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-        self.products.restart(product, around.of.ts_recv, |instrument| {
-            out.emit(&around.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
+        self.products.restart(product, context.packet.ts_recv, |instrument| {
+            out.emit(&context.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
         });
         true
     }
 
     /// Packets of a stream came on no line.
     #[cold]
-    pub fn packets_lost(&mut self, of: &PacketContext, lost: SequenceRange, out: &mut impl MarketEventSink) {
-        self.emit_for_packet(of, 0, MarketEvent::Lost { from: lost.first, to: lost.last }, out);
-        if self.config.channels[of.channel.index()].role != ChannelRole::Incremental {
+    pub fn packets_lost(
+        &mut self,
+        packet_context: &PacketContext,
+        lost_range: SequenceRange,
+        out: &mut impl MarketEventSink,
+    ) {
+        self.emit_for_packet(
+            packet_context,
+            0,
+            MarketEvent::Lost { from: lost_range.first, to: lost_range.last },
+            out,
+        );
+        if self.config.channels[packet_context.channel.index()].role != ChannelRole::Incremental {
             return;
         }
         for product in self.products.ids() {
-            if self.products.list[product.index()].stream != of.stream {
+            if self.products.list[product.index()].stream != packet_context.stream {
                 continue;
             }
-            if self.products.note_loss(product, of.ts_recv) {
-                self.restart_unseen(product, of, false, out);
+            if self.products.note_loss(product, packet_context.ts_recv) {
+                self.restart_unseen(product, packet_context, false, out);
             }
-            self.unnumbered_lost(product, &MessageContext::from_packet(of), out);
+            self.unnumbered_lost(product, &MessageContext::from_packet(packet_context), out);
         }
     }
 
@@ -80,72 +90,86 @@ impl MessageProcessor {
     pub fn unnumbered_lost(
         &mut self,
         product: ProductId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        let of = &self.products.list[product.index()];
+        let tracked_product = &self.products.list[product.index()];
         let mended = self.products.has_snapshots(product);
-        if of.next.is_some() || mended {
+        if tracked_product.next.is_some() || mended {
             return;
         }
         let live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].live;
-        for &instrument in of.instruments.iter().filter(live) {
-            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Stale { instrument, mended });
+        for &instrument in tracked_product.instruments.iter().filter(live) {
+            out.emit(
+                &context.event_context(&self.tables, NO_TIME),
+                MarketEvent::Stale { instrument, mended },
+            );
         }
     }
 
-    /// The numbers of a pair's snapshots have begun again, and those of products may have in packets that were lost before.
+    /// Restarts the products of a pair whose snapshot numbers have restarted, if lost packets may have hidden a restart
+    /// of the product's own numbers.
     #[cold]
-    pub fn restart_after_losses(&mut self, pair: u16, of: &PacketContext, out: &mut impl MarketEventSink) {
+    pub fn restart_after_losses(
+        &mut self,
+        pair: u16,
+        packet_context: &PacketContext,
+        out: &mut impl MarketEventSink,
+    ) {
         for product in self.products.ids() {
             if self.products.list[product.index()].pair == pair
-                && self.products.may_have_restarted(product, of.ts_recv)
+                && self.products.may_have_restarted(product, packet_context.ts_recv)
             {
-                self.restart_unseen(product, of, true, out);
+                self.restart_unseen(product, packet_context, true, out);
             }
         }
     }
 
-    /// The numbers of a product may have begun again in packets that were lost, now or (`since`) lately.
+    /// Handles a possible restart of a product's numbers in lost packets, now or (`since`) recently.
     #[cold]
     fn restart_unseen(
         &mut self,
         product: ProductId,
-        of: &PacketContext,
+        packet_context: &PacketContext,
         since: bool,
         out: &mut impl MarketEventSink,
     ) {
-        let (around, mended) = (MessageContext::from_packet(of), self.products.has_snapshots(product));
+        let (context, mended) =
+            (MessageContext::from_packet(packet_context), self.products.has_snapshots(product));
         let tables = &self.tables;
-        self.products.restart_unseen(product, of.ts_recv, since, |instrument| {
-            out.emit(&around.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
+        self.products.restart_unseen(product, packet_context.ts_recv, since, |instrument| {
+            out.emit(&context.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
         });
     }
 
-    /// The first packet of a stream states that numbers begin with it. An earlier snapshot that includes messages
-    /// then belongs to the numbers before.
+    /// Handles the first packet of a stream that states the start of its numbers. An earlier snapshot that includes
+    /// messages then belongs to the previous numbers.
     #[cold]
     #[inline(never)]
-    pub fn begins_behind_snapshots(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
-        let channel = &self.config.channels[of.channel.index()];
-        let (products, pair, origin) = (&self.products, channel.pair, of.origin);
+    pub fn begins_behind_snapshots(
+        &mut self,
+        packet_context: &PacketContext,
+        out: &mut impl MarketEventSink,
+    ) {
+        let channel = &self.config.channels[packet_context.channel.index()];
+        let (products, pair, origin) = (&self.products, channel.pair, packet_context.origin);
         let before = |product: ProductId| {
-            let known = &products.list[product.index()].instruments;
+            let instruments = &products.list[product.index()].instruments;
             products.may_be_of(product, pair, origin)
-                && known.iter().any(|i| products.instruments[i.index()].has > 0)
+                && instruments.iter().any(|i| products.instruments[i.index()].has > 0)
         };
         if channel.role == ChannelRole::Incremental && products.ids().any(before) {
-            self.restart(of, out);
+            self.restart(packet_context, out);
         }
     }
 
-    /// Nothing more will come: no book is known from here on, but all stay unchanged.
-    pub fn close(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
-        let around = MessageContext::from_packet(of);
+    /// Marks all books as stale, because no more packets will arrive. The books stay unchanged.
+    pub fn close(&mut self, packet_context: &PacketContext, out: &mut impl MarketEventSink) {
+        let context = MessageContext::from_packet(packet_context);
         for instrument in (0..self.products.instruments.len() as u32).map(InstrumentId) {
             if std::mem::take(&mut self.products.instruments[instrument.index()].live) {
                 let stale = MarketEvent::Stale { instrument, mended: false };
-                out.emit(&around.event_context(&self.tables, NO_TIME), stale);
+                out.emit(&context.event_context(&self.tables, NO_TIME), stale);
             }
         }
     }

@@ -14,7 +14,7 @@ impl MessageProcessor {
         product: ProductId,
         instrument: Option<InstrumentId>,
         code: NativeId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         if code == NativeId::NONE {
@@ -22,19 +22,19 @@ impl MessageProcessor {
         }
         let codes = &self.config.codes;
         let table = if instrument.is_some() { &codes.instrument_state } else { &codes.product_state };
-        self.state_by(table, StateSubject { product, instrument }, code, around, out);
+        self.state_by(table, StateSubject { product, instrument }, code, context, out);
     }
 
-    /// A state of all instruments of a product, in the codes of instruments.
+    /// Emits a state for all instruments of a product, in the codes of instruments.
     pub fn mass_state(
         &self,
         product: ProductId,
         code: NativeId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         let subject = StateSubject { product, instrument: None };
-        self.state_by(&self.config.codes.instrument_state, subject, code, around, out);
+        self.state_by(&self.config.codes.instrument_state, subject, code, context, out);
     }
 
     fn state_by(
@@ -42,7 +42,7 @@ impl MessageProcessor {
         table: &CodeMeanings,
         subject: StateSubject,
         code: NativeId,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         let mut short = [0; 8];
@@ -57,27 +57,27 @@ impl MessageProcessor {
         let phase = meaning.filter(|n| **n != NOTHING).map(|n| PHASES[usize::from(*n)]);
         let StateSubject { product, instrument } = subject;
         let state = TradingState { product, instrument, code, phase };
-        out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::State(state));
+        out.emit(&context.event_context(&self.tables, NO_TIME), MarketEvent::State(state));
     }
 
-    /// The state of a product in a snapshot. Every snapshot repeats it; only a change becomes an event.
+    /// Takes the state of a product from a snapshot. Every snapshot repeats the state; only a change becomes an event.
     pub fn snapshot_state(
         &mut self,
         product: ProductId,
         code: NativeId,
         last: u64,
-        around: &MessageContext<'_>,
+        context: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        let (had, at) = self.products.list[product.index()].state;
-        if code != NativeId::NONE && code != had && last >= at {
+        let (current_code, state_sequence) = self.products.list[product.index()].state;
+        if code != NativeId::NONE && code != current_code && last >= state_sequence {
             self.products.list[product.index()].state = (code, last);
-            self.state(product, None, code, around, out);
+            self.state(product, None, code, context, out);
         }
     }
 }
 
-/// The product that has a state, and its instrument; none for all.
+/// The product that has a state, and its instrument; `None` for all instruments.
 #[derive(Clone, Copy)]
 struct StateSubject {
     product: ProductId,

@@ -9,7 +9,7 @@ use crate::engine::market_event::{
 };
 
 impl Engine {
-    /// Snapshots of a pair that came before the gap that was just noticed, and have what is missing in them.
+    /// Uses early snapshots of a pair: they arrived before the gap that was just noticed, and include its messages.
     #[cold]
     #[inline(never)]
     pub(super) fn use_early(&mut self, pair: u16, out: &mut impl MarketEventSink) {
@@ -22,13 +22,18 @@ impl Engine {
             if packet.restarts != self.core.products.restarts {
                 continue;
             }
-            let channel = packet.of.channel;
+            let channel = packet.context.channel;
             let opened = self.packets.open(channel, bytes);
             let read = opened.and_then(|(_, body)| {
                 self.packets.body(channel, PacketBody { payload: bytes, offset: body }, &mut self.core.ids)
             });
             if read.is_ok() {
-                self.core.batch(&self.packets.batch, &packet.of, bytes, &mut SnapshotReplaySink(&mut *out));
+                self.core.batch(
+                    &self.packets.batch,
+                    &packet.context,
+                    bytes,
+                    &mut SnapshotReplaySink(&mut *out),
+                );
             }
         }
         self.core.products.counters.snapshots_early += self.core.products.counters.snapshots - before;
@@ -37,11 +42,16 @@ impl Engine {
 
     /// Keeps a packet of snapshots for a gap that is noticed later.
     #[inline]
-    pub(super) fn keep_early(&mut self, of: &PacketContext, payload: &[u8]) {
-        let channel = &self.config.channels[of.channel.index()];
+    pub(super) fn keep_early(&mut self, packet_context: &PacketContext, payload: &[u8]) {
+        let channel = &self.config.channels[packet_context.channel.index()];
         if channel.role == ChannelRole::Snapshot && self.config.reset != DictionaryResetMode::Never {
             let restarts = self.core.products.restarts;
-            self.early[usize::from(channel.pair)].keep(of, restarts, payload, &self.config.recovery);
+            self.early[usize::from(channel.pair)].keep(
+                packet_context,
+                restarts,
+                payload,
+                &self.config.recovery,
+            );
         }
     }
 }
@@ -50,16 +60,16 @@ impl Engine {
 struct SnapshotReplaySink<'s, S>(&'s mut S);
 
 impl<S: MarketEventSink> MarketEventSink for SnapshotReplaySink<'_, S> {
-    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
+    fn emit(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) {
         match step {
             // A bad message was of no use when it came, either.
             MarketEvent::Refused(_) => {}
-            MarketEvent::End(_) => self.0.emit(at, MarketEvent::End(MessageOutcome::Early)),
-            step => self.0.emit(at, step),
+            MarketEvent::End(_) => self.0.emit(context, MarketEvent::End(MessageOutcome::Early)),
+            step => self.0.emit(context, step),
         }
     }
 
-    fn emit_level(&mut self, at: &EventContext<'_>, level: &LevelUpdate) {
-        self.0.emit_level(at, level);
+    fn emit_level(&mut self, context: &EventContext<'_>, level: &LevelUpdate) {
+        self.0.emit_level(context, level);
     }
 }

@@ -5,7 +5,7 @@ use crate::engine::arbitration::LineStats;
 use crate::engine::stats::{ChannelStats, EngineStats};
 
 impl Engine {
-    /// The statistics of the engine.
+    /// Collects the statistics of the engine.
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         let mut channels: Vec<_> = self
@@ -43,7 +43,8 @@ impl Engine {
         }
     }
 
-    /// The statistics of a line of a stream, with the packets missing at its end if nothing more will come.
+    /// Returns the statistics of a line of a stream. At the end of the input they include the packets missing at the
+    /// end of the line.
     fn line_stats(&self, sent: &SenderStream, line: u8) -> LineStats {
         let mut stats = *sent.stream.line_stats(line);
         let pulse = &self.pulses[sent.channel.index()];

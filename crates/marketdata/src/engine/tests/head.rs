@@ -49,7 +49,7 @@ fn said(packets: &mut PacketDecoder, packet: &[u8]) -> Said {
 /// By the program, if there is one, and by the decoder alone.
 fn both(config: &Arc<HandlerConfig>) -> [PacketDecoder; 2] {
     let mut alone = HandlerConfig::clone(config);
-    alone.sets.iter_mut().for_each(|set| set.plain = None);
+    alone.sets.iter_mut().for_each(|set| set.header_program = None);
     [PacketDecoder::new(config.clone()), PacketDecoder::new(Arc::new(alone))]
 }
 
@@ -128,7 +128,7 @@ proptest! {
 /// The headers that venues have are plain, and those of this venue of ours; one that continues from the last is not.
 #[test]
 fn headers_as_they_are_have_a_program() {
-    let plain = |templates: &str| config_of("", "", templates).unwrap().sets[0].plain.is_some();
+    let plain = |templates: &str| config_of("", "", templates).unwrap().sets[0].header_program.is_some();
     assert!(plain(TEMPLATES));
     let field = |field: &str| TEMPLATES.replace("<uInt32 name=\"Sender\"/>", field);
     assert!(plain(&field("<uInt32 name=\"Sender\" presence=\"optional\"><default/></uInt32>")));

@@ -40,7 +40,7 @@ fn levels_are_counted_up_to_their_bound() {
         rig.now += 1000;
         let payload = packet(n, n * 10, false, &[depth(n, 9, &entries)]);
         let to = SocketAddr::from(([224, 0, 0, 1], INC));
-        let packet = Packet { to, ts_recv: UnixNanos(rig.now), place: n * 100_000, payload: &payload };
+        let packet = Packet { to, ts_recv: UnixNanos(rig.now), position: n * 100_000, payload: &payload };
         rig.handler.packet(packet, &mut |_: &EventContext<'_>, _: MarketEvent<'_>| {});
     }
     assert!(!rig.handler.is_live(InstrumentId(0)), "a side of 65,536 levels is none");
@@ -231,8 +231,8 @@ fn two_pairs_may_use_one_id() {
 fn reference_data_of_no_pair_are_refused() {
     let without = TWO.replace(r#"role = "reference", pair = "x""#, r#"role = "reference""#);
     let wrong = config_of(&without, "", TEMPLATES).unwrap_err();
-    assert!(wrong.what.contains("no incremental channel"), "{wrong:?}");
-    assert_eq!(wrong.place, ["channel", "4", "pair"]);
+    assert!(wrong.reason.contains("no incremental channel"), "{wrong:?}");
+    assert_eq!(wrong.key_path, ["channel", "4", "pair"]);
 }
 
 /// Dictionaries that are never empty are changed by a copy that is bad at its end; without numbers copies are used twice.
@@ -240,13 +240,13 @@ fn reference_data_of_no_pair_are_refused() {
 fn two_lines_need_packets_that_can_be_told_apart() {
     let never = format!("{DEEP}\nreset = \"never\"\nframing = {{ number_bytes = 4 }}");
     let wrong = config_of(&never, "", TEMPLATES).unwrap_err();
-    assert_eq!((wrong.place.join("."), wrong.what.contains("reset")), ("channel.0.b".to_owned(), true));
+    assert_eq!((wrong.key_path.join("."), wrong.reason.contains("reset")), ("channel.0.b".to_owned(), true));
     let plain = format!("{DEEP}\nframing = {{ length = true }}");
     assert!(config_of(&plain, "", TEMPLATES).is_ok(), "messages have numbers");
     let table = TABLE.replacen("sequence = \"Seq\", instrument", "instrument", 1);
     let lines = "channel = [{ name = \"inc\", role = \"incremental\", a = [\"224.0.0.1:1\"], b = [\"224.0.0.2:1\"] }]";
     let wrong = config_from(&table, &format!("{plain}\n{lines}"), "", TEMPLATES).unwrap_err();
-    assert_eq!((wrong.place.join("."), wrong.what.contains("Depth")), ("channel.0.b".to_owned(), true));
+    assert_eq!((wrong.key_path.join("."), wrong.reason.contains("Depth")), ("channel.0.b".to_owned(), true));
 }
 
 /// Where definitions of instruments give the depth, a book waits for its own definition.

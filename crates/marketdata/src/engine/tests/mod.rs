@@ -279,8 +279,10 @@ impl Rig {
         self.now += 1000;
         self.place += 2000;
         let to = SocketAddr::from(([224, 0, 0, 1 + line], port));
-        self.handler
-            .packet(Packet { to, ts_recv: UnixNanos(self.now), place: self.place, payload }, &mut self.seen);
+        self.handler.packet(
+            Packet { to, ts_recv: UnixNanos(self.now), position: self.place, payload },
+            &mut self.seen,
+        );
     }
 
     /// The incremental packet of this number on line A, and the message of the same number: a bid at a price.

@@ -155,7 +155,7 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
         );
         let config = config.unwrap();
         let set = &config.sets[0];
-        let mut decoder = Decoder::with_projection(set.wanted.clone());
+        let mut decoder = Decoder::with_projection(set.projection.clone());
         let (mut quick, mut slow) = (
             (PacketMessages::default(), LongIdTable::default()),
             (PacketMessages::default(), LongIdTable::default()),

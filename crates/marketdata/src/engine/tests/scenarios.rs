@@ -336,7 +336,7 @@ fn without_snapshots_levels_go_on() {
 fn messages_without_numbers_have_stale_books_behind_a_loss() {
     let table = TABLE.replace("sequence = \"Seq\", instrument", "instrument");
     let refused = config_from(&table, "", "", TEMPLATES).unwrap_err();
-    assert!(refused.what.contains("needs the field `sequence`"), "{}", refused.what);
+    assert!(refused.reason.contains("needs the field `sequence`"), "{}", refused.reason);
     let one =
         "channel = [{ name = \"inc\", role = \"incremental\", a = [\"224.0.0.1:1\"] }]\nmarket_depth = 100\n";
     let config = Arc::new(config_from(&table, one, "", TEMPLATES).unwrap());

@@ -43,7 +43,8 @@ pub struct InjectedNoiseConfig {
     pub bad_per_million: u32,
 }
 
-/// A day that is written as a drop copy. It holds what is live and the execs of the scenes, never the day.
+/// A day that is written as a drop copy. It holds the open orders and the executions of the scenes, never the whole
+/// day.
 #[derive(Debug)]
 pub struct DropCopy {
     sim: Sim,
@@ -60,7 +61,7 @@ pub struct DropCopy {
     no_event: u64,
     by_kind: [u64; KINDS.len()],
     bad: DamageCounts,
-    /// Execs of those who act in scenes, by their ordinal.
+    /// Executions of the members in scenes, by their ordinal.
     staged: BTreeMap<u64, WashTradeLeg>,
     /// Time and sides, by book.
     published: Vec<Option<(u64, [Option<BestLevel>; 2])>>,
@@ -93,12 +94,13 @@ impl DropCopy {
         })
     }
 
-    /// This drop copy, ended before the closing call: all books still trade.
+    /// Ends this drop copy before the closing call, while all books still trade.
     pub fn to_close(self) -> DropCopy {
         DropCopy { to_close: true, ..self }
     }
 
-    /// Appends what happens next, a few messages, to `out`; false when the day is over. Never stops inside a message.
+    /// Appends the messages of the next step to `out`. Returns false when the day is over. Never stops inside a
+    /// message.
     pub fn step(&mut self, out: &mut Vec<u8>) -> bool {
         if !self.sim.play_step(self.to_close) {
             return false;
@@ -128,17 +130,17 @@ impl DropCopy {
         Ok(self.truth())
     }
 
-    /// The day, after the last step.
+    /// Returns the day, after the last step.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
 
-    /// The truth of all that was written so far.
+    /// Returns the truth of everything written so far.
     pub fn truth(&self) -> DropCopyTruth {
         let by_kind = KINDS.iter().zip(self.by_kind).filter(|(_, n)| *n > 0);
-        let scene = |arm, misses, key: &super::AlertLabelKey, seqs: [u64; 2]| {
+        let scene = |arm, miss_reason, key: &super::AlertLabelKey, seqs: [u64; 2]| {
             let legs = seqs.map(|seq| self.staged[&seq].clone());
-            WashTradePair { scenario: WASH, arm, misses, ts: legs[1].ts, key: key.clone(), legs }
+            WashTradePair { scenario: WASH, arm, misses: miss_reason, ts: legs[1].ts, key: key.clone(), legs }
         };
         let planted = self.sim.labels().into_iter().filter(|l| l.scenario == WASH).map(|l| {
             let arm = l.reason.expect("a wash trade has its arm");
@@ -181,17 +183,17 @@ impl DropCopy {
             return;
         }
         self.messages += 1;
-        self.by_kind[kind_index(&event.what)] += 1;
-        match event.what {
+        self.by_kind[kind_index(&event.body)] += 1;
+        match event.body {
             DayEventBody::Exec { order, .. } => {
                 if order.member >= world.crowd {
                     self.staged.insert(event.seq, leg(world, &event));
                 }
                 if self.noise.bad_per_million > 0 {
-                    let kept = self.last_exec.get_or_insert_with(Default::default);
-                    kept.0 = world.venue_of(order.book);
-                    kept.1.clear();
-                    kept.1.extend_from_slice(self.fix.wire.body());
+                    let last_exec = self.last_exec.get_or_insert_with(Default::default);
+                    last_exec.0 = world.venue_of(order.book);
+                    last_exec.1.clear();
+                    last_exec.1.extend_from_slice(self.fix.wire.body());
                 }
             }
             DayEventBody::Bbo { book, bid, ask } => {
@@ -201,17 +203,17 @@ impl DropCopy {
         }
     }
 
-    /// The request that led to an event of the last step: its type, and the terms it asks for.
+    /// Returns the request that led to an event of the last step: its type, and the terms that it asks for.
     fn request_of(&self, n: usize) -> Option<(u8, super::OrderTicket)> {
         let events = self.sim.last_events();
         let earlier = |oid| {
-            let terms = events[..n].iter().filter_map(|e| match e.what {
+            let terms = events[..n].iter().filter_map(|e| match e.body {
                 DayEventBody::New(t) | DayEventBody::Amend(t) => Some(t.oid),
                 _ => None,
             });
-            terms.into_iter().any(|of| of == oid)
+            terms.into_iter().any(|earlier_oid| earlier_oid == oid)
         };
-        match events[n].what {
+        match events[n].body {
             DayEventBody::New(t) => Some((b'D', t)),
             // An elected stop has become another kind; one that was elected before may be amended.
             DayEventBody::Amend(t)
@@ -283,11 +285,13 @@ impl DropCopy {
             _ => {
                 bad.decimals += 1;
                 let tag = b"\x0131=";
-                let at = body.windows(tag.len()).position(|w| w == tag).expect("an exec has its price")
-                    + tag.len();
-                let end = at + body[at..].iter().position(|&b| b == 1).expect("a field has its end");
+                let price_start =
+                    body.windows(tag.len()).position(|w| w == tag).expect("an exec has its price")
+                        + tag.len();
+                let end = price_start
+                    + body[price_start..].iter().position(|&b| b == 1).expect("a field has its end");
                 wire.raw(&body[..end]);
-                let point: &[u8] = if body[at..end].contains(&b'.') { b"" } else { b"." };
+                let point: &[u8] = if body[price_start..end].contains(&b'.') { b"" } else { b"." };
                 wire.raw(point);
                 wire.raw(b"000000000001");
                 wire.raw(&body[end..]);
@@ -297,9 +301,9 @@ impl DropCopy {
     }
 }
 
-/// An exec as a leg of a scene.
+/// Describes an execution as a leg of a scene.
 fn leg(world: &SimulatedMarket, event: &DayEvent) -> WashTradeLeg {
-    let DayEventBody::Exec { order, px, qty, match_id, .. } = event.what else { panic!("a leg is an exec") };
+    let DayEventBody::Exec { order, px, qty, match_id, .. } = event.body else { panic!("a leg is an exec") };
     WashTradeLeg {
         ts: event.ts,
         venue: world.venue_name(order.book),

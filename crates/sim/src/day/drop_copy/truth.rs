@@ -20,9 +20,9 @@ pub struct DropCopyTruth {
 /// Totals of a drop copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DropCopyTotals {
-    /// Good messages; those that are bad on purpose are in `bad` only.
+    /// Good messages; messages that are bad on purpose count only in `bad`.
     pub messages: u64,
-    /// All bytes, those of bad messages and garbage too.
+    /// All bytes, including bad messages and garbage.
     pub bytes: u64,
     /// Events they should become, by kind.
     pub by_kind: BTreeMap<String, u64>,
@@ -32,7 +32,7 @@ pub struct DropCopyTotals {
     pub bad: DamageCounts,
 }
 
-/// Counts of the deliberate damage; each is one entry in quarantine, and none is an event.
+/// Counts of the deliberate damage. Each damaged message is one entry in quarantine and no event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DamageCounts {
     /// Copies of an exec with a wrong `10`.
@@ -41,12 +41,12 @@ pub struct DamageCounts {
     pub body_length: u64,
     /// Well framed copies of an exec whose `31` has twelve places or more.
     pub decimals: u64,
-    /// Runs of bytes between messages that belong to none.
+    /// Runs of bytes between messages that belong to no message.
     pub garbage: u64,
 }
 
 impl DamageCounts {
-    /// All of them.
+    /// Sums all counts.
     pub fn total(&self) -> u64 {
         self.checksum + self.body_length + self.decimals + self.garbage
     }
@@ -59,7 +59,7 @@ pub struct WashTradePair {
     pub scenario: &'static str,
     /// The arm that it fires, or would if it were not a miss: `self_match` or `round_trip`.
     pub arm: &'static str,
-    /// The reason of the miss; none for a wash trade.
+    /// The reason of the miss; `None` for a wash trade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misses: Option<&'static str>,
     /// Event time of the second leg.
@@ -70,7 +70,7 @@ pub struct WashTradePair {
     pub legs: [WashTradeLeg; 2],
 }
 
-/// One exec of a scene, with the ids that are on the wire.
+/// An execution of a scene, with the ids that are on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct WashTradeLeg {
     /// Event time, nanoseconds since the epoch.

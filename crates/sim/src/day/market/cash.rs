@@ -18,8 +18,8 @@ pub(super) struct CashLedger {
 }
 
 impl CashLedger {
-    pub fn apply(&mut self, world: &SimulatedMarket, what: &DayEventBody) {
-        let DayEventBody::Exec { order, px, qty, .. } = *what else { return };
+    pub fn apply(&mut self, world: &SimulatedMarket, body: &DayEventBody) {
+        let DayEventBody::Exec { order, px, qty, .. } = *body else { return };
         let listed = world.listed(order.book);
         let value = i128::from(listed.nano(px)) * i128::from(qty);
         let key = (order.member, listed.ccy, world.instr_of(order.book));
@@ -30,7 +30,7 @@ impl CashLedger {
         }
     }
 
-    /// The statements of the day, by account and currency; the next day begins.
+    /// Ends the day: returns its statements by account and currency, and begins the next day.
     pub fn end_day(&mut self) -> Vec<CashStatement> {
         let mut statements: Vec<CashStatement> = Vec::new();
         for ((member, ccy, instr), (qty, amount)) in std::mem::take(&mut self.moves) {

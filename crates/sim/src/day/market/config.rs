@@ -8,32 +8,32 @@ use crate::error::Error;
 /// The configuration of a market of several days. The same values make the same events, on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarketConfig {
-    /// The configuration of each day: its numbers are those of one day, its start is that of the first.
+    /// The configuration of each day: its numbers are those of a single day, its start is that of the first day.
     pub day: SimConfig,
     /// Trading days, 1 to 60. Saturdays and Sundays are none; a start on one of them is moved to Monday.
     pub days: u32,
     /// Messages between traders a day.
     pub comms: u32,
-    /// The venues refuse one order of the background in this many; 0 for none.
+    /// The venues refuse one order of the background in this many; 0: they refuse no order.
     pub reject_one_in: u64,
 }
 
 impl Default for MarketConfig {
-    /// Five days of [`SimConfig::default`], 40 messages between traders a day; one order in 200 is refused.
+    /// Returns five days of [`SimConfig::default`], 40 messages between traders a day; one order in 200 is refused.
     fn default() -> MarketConfig {
         MarketConfig { day: SimConfig::default(), days: 5, comms: 40, reject_one_in: 200 }
     }
 }
 
 impl MarketConfig {
-    /// The configuration of each day, in order.
+    /// Returns the configuration of each day, in order.
     pub(super) fn each_day(&self) -> Result<Vec<SimConfig>, Error> {
-        let within = |name: &'static str, value: u64, least: u64, most: u64| {
+        let check_range = |name: &'static str, value: u64, least: u64, most: u64| {
             let ok = (least..=most).contains(&value);
             ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
         };
-        within("days", self.days.into(), 1, 60)?;
-        within("comms", self.comms.into(), 0, 1_000_000)?;
+        check_range("days", self.days.into(), 1, 60)?;
+        check_range("comms", self.comms.into(), 0, 1_000_000)?;
         let mut start_ns = self.day.start_ns;
         let mut days = Vec::new();
         for _ in 0..self.days {
@@ -50,7 +50,7 @@ impl MarketConfig {
     }
 }
 
-/// The date of a moment, in UTC.
+/// Returns the UTC date at the time `ts`.
 pub(super) fn date_of(ts: u64) -> CivilDate {
     CivilDate::from_utc(UnixNanos(ts as i64))
 }

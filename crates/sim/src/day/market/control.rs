@@ -16,16 +16,16 @@ use super::super::world::SimulatedMarket;
 use crate::error::Error;
 use crate::rng::Rng;
 
-/// A control, with the fields of the event of this name. The scope is all that the names say together; without a name it
+/// A control, with the fields of the event of this name. The names together define its scope; without a name the scope
 /// is the whole market.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 pub struct ControlRequest {
     /// Time from which on it is obeyed, nanoseconds since the epoch.
     pub ts: u64,
-    /// What to do.
+    /// The action of the control.
     pub action: ControlAction,
-    /// Its id.
+    /// The id of the control.
     pub id: Option<String>,
     /// The word for the scope; the name that it calls for must be there.
     pub scope_kind: Option<String>,
@@ -47,15 +47,16 @@ pub struct ControlRequest {
     pub algo: Option<String>,
     /// The reason, in a word.
     pub reason: Option<String>,
-    /// Who asks.
-    pub by: Option<String>,
+    /// The name of the requester.
+    #[serde(rename = "by")]
+    pub requester: Option<String>,
     /// When it ends by itself, nanoseconds since the epoch.
     pub until: Option<u64>,
     /// Only a rehearsal: nothing changes.
     pub dry_run: bool,
 }
 
-/// What a control asks for.
+/// The action of a control.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAction {
@@ -73,7 +74,7 @@ pub enum ControlAction {
 }
 
 impl ControlAction {
-    /// The word of events.
+    /// Returns the word in events.
     pub const fn word(self) -> &'static str {
         match self {
             ControlAction::Halt => "halt",
@@ -85,7 +86,7 @@ impl ControlAction {
     }
 }
 
-/// The fields of a JSON object, each once: of two values for one field nobody knows which is meant.
+/// The fields of a JSON object, each once: two values for one field would be ambiguous.
 struct UniqueFields(serde_json::Map<String, serde_json::Value>);
 
 impl<'de> serde::Deserialize<'de> for UniqueFields {
@@ -134,9 +135,9 @@ impl ControlRequest {
         if !line.rest.contains_key("action") {
             return Err(Error::Control("there is no action".to_owned()));
         }
-        let known = line.rest.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        let non_null_fields = line.rest.into_iter().filter(|(_, value)| !value.is_null()).collect();
         let request: ControlRequest =
-            serde_json::from_value(serde_json::Value::Object(known)).map_err(fault)?;
+            serde_json::from_value(serde_json::Value::Object(non_null_fields)).map_err(fault)?;
         let request = ControlRequest { ts: line.ts, ..request };
         request.check()?;
         Ok(request)
@@ -162,7 +163,7 @@ impl ControlRequest {
         }
     }
 
-    /// The names of the scope: the word of each, its kind, and the name, where it is there.
+    /// Returns the names of the scope: the word of each, its kind, and the name, if it is set.
     pub(super) fn scope_names(&self) -> [(&'static str, NameKind, Option<&str>); 8] {
         [
             ("venue", NameKind::Venue, self.venue.as_deref()),
@@ -177,12 +178,13 @@ impl ControlRequest {
     }
 }
 
-/// The scope of a control: in the order of [`ControlRequest::scope_names`] the id of each name; none is any.
+/// The scope of a control: the ids of its names, in the order of [`ControlRequest::scope_names`]; `None` matches any
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ControlScope([Option<u32>; 8]);
 
 impl ControlScope {
-    /// The scope of a control whose names the world has.
+    /// Makes the scope of a control. The world must have the control's names.
     pub fn new(world: &SimulatedMarket, request: &ControlRequest) -> ControlScope {
         let id = |dict, name: &str| world.names().get(dict, name.as_bytes()).expect("the names were added");
         ControlScope(request.scope_names().map(|(_, dict, name)| name.map(|name| id(dict, name))))
@@ -221,7 +223,7 @@ pub struct RefusedRequests {
     pub of_runaways: u64,
 }
 
-/// What is refused: what a control covers, and now and then an order by chance.
+/// Refuses requests that a control covers, and now and then a random order.
 #[derive(Debug)]
 pub(crate) struct RequestGate {
     active: Vec<ActiveControl>,
@@ -235,24 +237,24 @@ impl RequestGate {
         RequestGate { active: Vec::new(), refused: RefusedRequests::default(), reject_one_in, rng }
     }
 
-    /// Whether a control covers the request at `now`.
+    /// Returns whether a control covers the request at `now`.
     fn blocks(&self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
         self.in_force(now).any(|control| control.scope.covers(world, terms))
     }
 
-    /// Whether a new order is refused.
+    /// Returns whether a new order is refused, by a control or at random.
     pub fn refuses_order(&mut self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
         self.blocks_order(world, terms, now) || self.reject_one_in > 0 && self.rng.one_in(self.reject_one_in)
     }
 
-    /// Whether a control refuses a new order, which is counted.
+    /// Returns whether a control refuses a new order, and counts the refusal.
     pub fn blocks_order(&mut self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
         let is_blocked = self.blocks(world, terms, now);
         self.refused.orders += u64::from(is_blocked);
         is_blocked
     }
 
-    /// Whether a control refuses an amend, which is counted.
+    /// Returns whether a control refuses an amend, and counts the refusal.
     pub fn blocks_amend(&mut self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
         let is_blocked = self.blocks(world, terms, now);
         self.refused.amends += u64::from(is_blocked);
@@ -276,7 +278,7 @@ impl RequestGate {
 }
 
 impl Sim {
-    /// Obeys a control: its events, if any, are the last ones afterwards.
+    /// Obeys a control. Its events, if any, are then the last ones.
     pub(super) fn obey(&mut self, request: &ControlRequest) {
         self.x.out.clear();
         if request.dry_run {
@@ -296,8 +298,8 @@ impl Sim {
         }
     }
 
-    /// Breaks a scene off that a control covers, for it could not act as it must; false if none does. A scene whose lead is covered
-    /// may continue to send: what it sends is refused.
+    /// Breaks off a scene that a control covers and that therefore could not act as it must. Returns false if no
+    /// control covers it. A scene whose lead is covered may continue to send; its requests are refused.
     pub(in super::super) fn breaks_off(&mut self, n: u32) -> bool {
         let (planned, world) = (&self.scenes[n as usize], &self.x.world);
         let gate = self.x.gate.as_deref().expect("a market with controls has a gate");
@@ -331,7 +333,7 @@ impl Sim {
         books.into_iter().for_each(|book| self.x.desk_mut(book).quiet = false);
     }
 
-    /// Cancels what rests of a scope. What is left after the close expires anyway.
+    /// Cancels the resting orders of a scope. Orders that remain after the close expire anyway.
     fn cancel_all(&mut self, scope: ControlScope) {
         for book in 0..self.x.world.books() as u32 {
             if self.x.desk(book).phase == MarketPhase::Close || !scope.covers_book(&self.x.world, book) {
@@ -343,7 +345,7 @@ impl Sim {
             if slots.is_empty() {
                 continue;
             }
-            // A scene in the book counted on what it found there.
+            // A scene in the book relied on the orders that it found there.
             for n in 0..self.scenes.len() as u32 {
                 let planned = &self.scenes[n as usize];
                 if planned.stage == SceneStage::Acts && planned.books.contains(&book) {

@@ -14,7 +14,7 @@ pub struct MarketEvent {
     /// Event time, nanoseconds since the Unix epoch; never goes back.
     pub ts: u64,
     /// The body of the event.
-    pub what: MarketEventBody,
+    pub body: MarketEventBody,
 }
 
 /// The body of an event.
@@ -23,8 +23,8 @@ pub enum MarketEventBody {
     /// An event of the day.
     Day {
         /// The event.
-        what: DayEventBody,
-        /// Whether the sale that it is about is short; none of what is no sale.
+        body: DayEventBody,
+        /// The short-sale mark of the sale in the event; `None` for other events.
         short: Option<ShortMark>,
     },
     /// A price level of the first venue changed.
@@ -33,9 +33,9 @@ pub enum MarketEventBody {
         book: u32,
         /// Side.
         side: Side,
-        /// What happened to it.
+        /// The change of the level.
         action: LevelAction,
-        /// The level afterwards; before, of one that went.
+        /// The level after the change; a removed level as it was before.
         level: PriceLevel,
     },
     /// The best of all venues changed.
@@ -49,7 +49,7 @@ pub enum MarketEventBody {
     },
     /// Reference data of the index.
     IndexRef {
-        /// Its value at the end of the day before, in hundredths.
+        /// The index value at the end of the previous day, in hundredths.
         prev_close: i64,
     },
     /// Value of the index.
@@ -80,7 +80,7 @@ pub enum MarketEventBody {
         instr: InstrumentId,
         /// Shares; below zero for a short position.
         qty: i64,
-        /// All that is held long in the instrument.
+        /// The sum of all long holdings in the instrument.
         open_interest: i64,
     },
     /// The cash of an account in a currency over the day.
@@ -92,7 +92,7 @@ pub enum MarketEventBody {
 /// Whether a sale is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShortMark {
-    /// The owner sells what he does not hold.
+    /// The owner sells more than the held quantity.
     Short,
     /// The owner holds it.
     Long,
@@ -101,7 +101,7 @@ pub enum ShortMark {
 }
 
 impl ShortMark {
-    /// `Y`, `N` or `E`.
+    /// Returns `Y`, `N` or `E`.
     pub const fn letter(self) -> &'static str {
         match self {
             ShortMark::Short => "Y",
@@ -111,19 +111,19 @@ impl ShortMark {
     }
 }
 
-/// What happened to a level.
+/// The change of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelAction {
-    /// It is new.
+    /// The level is new.
     Add,
-    /// Its quantity or its number of orders is another.
+    /// The quantity or the number of orders has changed.
     Change,
-    /// It went.
+    /// The level was removed.
     Delete,
 }
 
 impl LevelAction {
-    /// `A`, `C` or `D`.
+    /// Returns `A`, `C` or `D`.
     pub const fn letter(self) -> &'static str {
         match self {
             LevelAction::Add => "A",
@@ -144,7 +144,7 @@ pub struct PriceLevel {
     pub orders: u32,
 }
 
-/// News that corrects earlier news: half of what that did is undone.
+/// News that corrects earlier news and reverses half of its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewsRevision {
     /// Number, in one row with all news.
@@ -153,7 +153,7 @@ pub struct NewsRevision {
     pub revises: u64,
     /// Number of the instrument.
     pub instr: InstrumentId,
-    /// Ticks that the price goes because of it.
+    /// Ticks by which the price moves because of the news.
     pub ticks: i64,
 }
 
@@ -210,7 +210,7 @@ pub enum ListEntry {
     },
 }
 
-/// A link between two owners, which are of different groups and remain so.
+/// A link between two owners, which belong to different groups and remain in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerLink {
     /// Index of the owner.
@@ -236,11 +236,11 @@ pub struct CashStatement {
     pub opening: i128,
     /// After it.
     pub closing: i128,
-    /// What was paid and received, by instrument.
+    /// Payments and receipts, by instrument.
     pub entries: Vec<CashEntry>,
 }
 
-/// What an account paid (below zero) or received for an instrument in a day.
+/// The amount that an account paid (below zero) or received for an instrument in a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CashEntry {
     /// Number of the instrument.
@@ -252,20 +252,21 @@ pub struct CashEntry {
 }
 
 impl MarketEvent {
-    /// The event as that of a day, for the writers of drop copies and payments; none of what a day has not.
+    /// Converts the event to an event of a day, for the writers of drop copies and payments. Returns `None` if a day
+    /// has no such event.
     pub fn day_event(&self) -> Option<DayEvent> {
-        match self.what {
-            MarketEventBody::Day { what, .. } => Some(DayEvent { seq: self.seq, ts: self.ts, what }),
+        match self.body {
+            MarketEventBody::Day { body, .. } => Some(DayEvent { seq: self.seq, ts: self.ts, body }),
             _ => None,
         }
     }
 }
 
 impl MarketEventBody {
-    /// The word for its kind, as in `docs/events.md`.
+    /// Returns the word for the event's kind, as in `docs/events.md`.
     pub fn kind(&self) -> &'static str {
         match self {
-            MarketEventBody::Day { what, .. } => what.kind(),
+            MarketEventBody::Day { body, .. } => body.kind(),
             MarketEventBody::Level { .. } => "level",
             MarketEventBody::NationalBest { .. } => "bbo",
             MarketEventBody::IndexRef { .. } => "ref",

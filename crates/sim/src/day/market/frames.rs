@@ -19,7 +19,7 @@ use super::{ControlRequest, Market};
 /// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`SimulatedMarket::names`]; the ordinal is
 /// in place of the feed's own sequence. `last` marks the last event of a step.
 pub fn write_market_frame(market: &Market, event: &MarketEvent, last: bool, out: &mut Vec<u8>) {
-    let kind = EventKind::from_name(event.what.kind()).expect("a word of the schema");
+    let kind = EventKind::from_name(event.body.kind()).expect("a word of the schema");
     let mut e = FrameFieldSetter::begin(kind, event.seq, event.ts, out);
     body(market, event, &mut e);
     e.finish(if last { flags::LAST } else { 0 });
@@ -37,13 +37,13 @@ pub fn write_market_line(market: &Market, event: &MarketEvent, scratch: &mut Vec
 
 fn body(market: &Market, event: &MarketEvent, e: &mut FrameFieldSetter<'_>) {
     let (world, ids) = (market.world(), &market.ids);
-    match &event.what {
-        MarketEventBody::Day { what, short } => {
-            set_fields(world, &DayEvent { seq: event.seq, ts: event.ts, what: *what }, e);
-            extra(market, what, *short, e);
+    match &event.body {
+        MarketEventBody::Day { body, short } => {
+            set_fields(world, &DayEvent { seq: event.seq, ts: event.ts, body: *body }, e);
+            extra(market, body, *short, e);
         }
         MarketEventBody::Level { book, side, action, level } => {
-            e.place(world, *book);
+            e.set_listing(world, *book);
             e.text(EventField::Side, side.letter());
             e.text(EventField::Action, action.letter());
             e.price(EventField::Px, world.listed(*book).nano(level.px));
@@ -109,10 +109,10 @@ fn body(market: &Market, event: &MarketEvent, e: &mut FrameFieldSetter<'_>) {
     }
 }
 
-/// What an event of a day has in a market of several.
-fn extra(market: &Market, what: &DayEventBody, short: Option<ShortMark>, e: &mut FrameFieldSetter<'_>) {
+/// Sets the fields that a market of several days adds to an event of a day.
+fn extra(market: &Market, body: &DayEventBody, short: Option<ShortMark>, e: &mut FrameFieldSetter<'_>) {
     let world = market.world();
-    let ticket = match what {
+    let ticket = match body {
         DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) | DayEventBody::Reject(t) => {
             t
         }
@@ -240,7 +240,7 @@ fn control(world: &SimulatedMarket, request: &ControlRequest, e: &mut FrameField
     for (field, (_, dict, name)) in FIELDS.into_iter().zip(request.scope_names()) {
         named(world, field, name.map(|name| (dict, name)), e);
     }
-    named(world, EventField::By, request.by.as_deref().map(|by| (NameKind::Name, by)), e);
+    named(world, EventField::By, request.requester.as_deref().map(|by| (NameKind::Name, by)), e);
     request.scope_kind.iter().for_each(|kind| e.text(EventField::ScopeKind, kind));
     request.reason.iter().for_each(|reason| e.text(EventField::Reason, reason));
     request.id.iter().for_each(|id| e.id(EventField::Id, id.as_bytes()));
@@ -270,7 +270,7 @@ fn instruments(instr: InstrumentId, e: &mut FrameFieldSetter<'_>) {
     e.set(EventField::Instrs, EventValue::Syms(NameKind::Instrument, &id));
 }
 
-/// The issuer of an instrument.
+/// Returns the name of an instrument's issuer.
 pub(super) fn issuer(symbol: &str) -> String {
     format!("{symbol} plc")
 }

@@ -27,8 +27,8 @@ impl IndexSeries {
         IndexSeries { last: base.clone(), base, published: 100_000, published_at: 0, moved: false }
     }
 
-    pub fn apply(&mut self, world: &SimulatedMarket, what: &DayEventBody) {
-        let DayEventBody::Trade { book, px, .. } = *what else { return };
+    pub fn apply(&mut self, world: &SimulatedMarket, body: &DayEventBody) {
+        let DayEventBody::Trade { book, px, .. } = *body else { return };
         let instr: InstrumentId = world.instr_of(book);
         if let Some(last) = self.last.get_mut(instr.index()) {
             *last = px;
@@ -36,7 +36,8 @@ impl IndexSeries {
         }
     }
 
-    /// The value, in hundredths, if it is another and a second has passed since the last one, or the day ends.
+    /// Returns the new index value in hundredths, if it has changed and either a second has passed since the last value
+    /// or the day ends.
     pub fn publish(&mut self, now: u64, at_end: bool) -> Option<i64> {
         if !self.moved || !at_end && now < self.published_at + INTERVAL_NS {
             return None;
@@ -50,7 +51,7 @@ impl IndexSeries {
         Some(value)
     }
 
-    /// The value that was published last, in hundredths.
+    /// Returns the last published value, in hundredths.
     pub fn published(&self) -> i64 {
         self.published
     }

@@ -21,8 +21,8 @@ impl LevelFeed {
         LevelFeed { published, touched: Vec::new(), now: Vec::new() }
     }
 
-    pub fn apply(&mut self, what: &DayEventBody) {
-        let book = match what {
+    pub fn apply(&mut self, body: &DayEventBody) {
+        let book = match body {
             DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) => t.book,
             DayEventBody::Exec { order, .. } => order.book,
             _ => return,
@@ -33,7 +33,7 @@ impl LevelFeed {
         }
     }
 
-    /// Hands on what has changed: levels that went, then those that are new or others.
+    /// Publishes the changes: removed levels, then new and changed levels.
     pub fn publish(&mut self, x: &SimulatedVenues, mut each: impl FnMut(MarketEventBody)) {
         for book in self.touched.drain(..) {
             for side in [Side::Buy, Side::Sell] {
@@ -54,7 +54,7 @@ impl LevelFeed {
                 }
                 for &level in &self.now {
                     let action = match find(before, level.px) {
-                        Ok(at) if before[at] == level => continue,
+                        Ok(index) if before[index] == level => continue,
                         Ok(_) => LevelAction::Change,
                         Err(_) => LevelAction::Add,
                     };

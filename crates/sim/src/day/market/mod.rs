@@ -25,7 +25,7 @@
 //! market.control(&halt)?; // from now on no order of this firm is accepted
 //! let mut kinds = std::collections::BTreeSet::new();
 //! while let Some(events) = market.step() {
-//!     kinds.extend(events.iter().map(|event| event.what.kind()));
+//!     kinds.extend(events.iter().map(|event| event.body.kind()));
 //! }
 //! assert!(kinds.contains("index") && kinds.contains("statement") && kinds.contains("control"));
 //! # Ok::<(), unitape_sim::Error>(())
@@ -79,7 +79,8 @@ use levels::LevelFeed;
 use national::NationalBest;
 use shorts::ShortMarks;
 
-/// A market of several days under way. It holds what is live, the labels, and the order of the events of one day.
+/// A market of several days under way. It holds the open orders, the labels, and the order of the events of a single
+/// day.
 #[derive(Debug)]
 pub struct Market {
     config: MarketConfig,
@@ -98,7 +99,7 @@ pub struct Market {
     index: IndexSeries,
     cash: CashLedger,
     shorts: ShortMarks,
-    /// What each owner holds of an instrument.
+    /// The quantity that each owner holds of an instrument.
     holdings: BTreeMap<(u32, InstrumentId), i64>,
     closing: Vec<Option<i64>>,
     agenda: BinaryHeap<Reverse<(u64, u64, AgendaItem)>>,
@@ -126,14 +127,14 @@ struct PlannedDay {
 /// How far a day is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DayStage {
-    /// Its reference data are given.
+    /// The reference data of the day are being given.
     References,
     Trading,
-    /// It was the last one, and is over.
+    /// The last day is over.
     Over,
 }
 
-/// What happens by the clock.
+/// The scheduled actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AgendaItem {
     /// Composite prices of all instruments.
@@ -215,8 +216,8 @@ impl Market {
         Ok(market)
     }
 
-    /// Plays what happens next and gives its events, at least one; none when the last day is over. The events of a step
-    /// belong together, as those of one message do.
+    /// Plays the next step and returns its events, at least one. Returns `None` when the last day is over. The events
+    /// of a step belong together, as those of one message do.
     #[allow(clippy::should_implement_trait, reason = "the events are lent, not given")]
     pub fn step(&mut self) -> Option<&[MarketEvent]> {
         self.out.clear();
@@ -228,13 +229,13 @@ impl Market {
         Some(&self.out)
     }
 
-    /// The events of the last step once more.
+    /// Returns the events of the last step again.
     pub fn last_events(&self) -> &[MarketEvent] {
         &self.out
     }
 
-    /// Hands in a control. It is obeyed before the first request at its time or later, at once if its time has passed;
-    /// its event then says so. Nothing is obeyed after the last event.
+    /// Takes a control. The market obeys it before the first request at or after its time; it obeys at once if that
+    /// time has passed, as the control's event then says. After the last event it obeys no control.
     pub fn control(&mut self, request: &ControlRequest) -> Result<(), Error> {
         request.check()?;
         for (_, dict, name) in request.scope_names() {
@@ -242,41 +243,41 @@ impl Market {
                 self.sim.x.world.name_checked(dict, name)?;
             }
         }
-        if let Some(by) = &request.by {
-            self.sim.x.world.name_checked(NameKind::Name, by)?;
+        if let Some(requester) = &request.requester {
+            self.sim.x.world.name_checked(NameKind::Name, requester)?;
         }
-        let at = self.controls.partition_point(|other| other.ts <= request.ts);
-        self.controls.insert(at, request.clone());
+        let index = self.controls.partition_point(|queued_control| queued_control.ts <= request.ts);
+        self.controls.insert(index, request.clone());
         Ok(())
     }
 
-    /// The day as its venues have it: its books and phases after the last step. Its events and labels have ordinals of
-    /// their own.
+    /// Returns the day as its venues see it: its books and phases after the last step. Its events and labels have their
+    /// own ordinals.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
 
-    /// The members, venues and instruments.
+    /// Returns the members, venues and instruments.
     pub fn world(&self) -> &SimulatedMarket {
         &self.sim.x.world
     }
 
-    /// The requested configuration.
+    /// Returns the requested configuration.
     pub fn config(&self) -> &MarketConfig {
         &self.config
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.seq
     }
 
-    /// The requests that controls have refused so far.
+    /// Counts the requests that controls have refused so far.
     pub fn refused(&self) -> RefusedRequests {
         self.sim.x.gate.as_deref().map(|gate| gate.refused).unwrap_or_default()
     }
 
-    /// What an owner holds of an instrument, by their indices.
+    /// Returns the quantity that an owner holds of an instrument, by their indices.
     pub fn holding(&self, owner: u32, instr: InstrumentId) -> i64 {
         self.holdings.get(&(owner, instr)).copied().unwrap_or(0)
     }
@@ -311,10 +312,10 @@ impl Market {
             self.sim.x.now = self.sim.x.now.max(control.ts);
             self.now = self.sim.x.now;
             self.sim.obey(&control);
-            self.put(MarketEventBody::Control(Box::new(control)));
-        } else if self.agenda.peek().is_some_and(|Reverse((at, ..))| *at <= due) {
-            let Reverse((at, _, item)) = self.agenda.pop().expect("it was just there");
-            self.sim.x.now = self.sim.x.now.max(at);
+            self.push_event(MarketEventBody::Control(Box::new(control)));
+        } else if self.agenda.peek().is_some_and(|Reverse((ts, ..))| *ts <= due) {
+            let Reverse((ts, _, item)) = self.agenda.pop().expect("it was just there");
+            self.sim.x.now = self.sim.x.now.max(ts);
             self.now = self.sim.x.now;
             self.sim.x.out.clear();
             self.play(item);
@@ -326,7 +327,7 @@ impl Market {
         true
     }
 
-    /// Takes over the events that the day has made, and adds what follows from them.
+    /// Takes over the day's new events, and adds the events that follow from them.
     fn absorb(&mut self) {
         let events = std::mem::take(&mut self.sim.x.out);
         if let Some(first) = events.first() {
@@ -346,26 +347,26 @@ impl Market {
     }
 
     fn take_over(&mut self, event: &DayEvent) {
-        let (world, what) = (&self.sim.x.world, &event.what);
+        let (world, body) = (&self.sim.x.world, &event.body);
         self.now = event.ts;
-        self.levels.apply(what);
-        self.national.apply(world, what);
-        self.index.apply(world, what);
-        self.cash.apply(world, what);
+        self.levels.apply(body);
+        self.national.apply(world, body);
+        self.index.apply(world, body);
+        self.cash.apply(world, body);
         let holder = |t: &OrderTicket| (world.members[t.member as usize].owner, world.instr_of(t.book));
         let mut short = None;
-        match what {
+        match body {
             DayEventBody::New(t)
             | DayEventBody::Reject(t)
             | DayEventBody::Amend(t)
             | DayEventBody::Cancel(t) => {
-                let held = self.holdings.get(&holder(t)).copied().unwrap_or(0);
-                short = self.shorts.mark(held, what);
+                let holding = self.holdings.get(&holder(t)).copied().unwrap_or(0);
+                short = self.shorts.mark(holding, body);
             }
             DayEventBody::Exec { order, qty, .. } => {
-                let held = self.holdings.entry(holder(order)).or_default();
-                short = self.shorts.mark(*held, what);
-                *held += if order.side == Side::Buy { *qty } else { -qty };
+                let holding = self.holdings.entry(holder(order)).or_default();
+                short = self.shorts.mark(*holding, body);
+                *holding += if order.side == Side::Buy { *qty } else { -qty };
             }
             DayEventBody::Session { book, phase: MarketPhase::Close, px: Some(px) } => {
                 self.closing[world.instr_of(*book).index()].get_or_insert(*px);
@@ -381,14 +382,14 @@ impl Market {
                 };
                 self.news.push(impact);
                 if self.rng.one_in(5) {
-                    let at = event.ts + self.rng.between(60, 1_800) as u64 * S;
+                    let revision_ts = event.ts + self.rng.between(60, 1_800) as u64 * S;
                     let number = self.news.len() as u32 - 1;
-                    self.plan(at, AgendaItem::Revision(number));
+                    self.plan(revision_ts, AgendaItem::Revision(number));
                 }
             }
             _ => {}
         }
-        self.put(MarketEventBody::Day { what: *what, short });
+        self.push_event(MarketEventBody::Day { body: *body, short });
     }
 
     fn play(&mut self, item: AgendaItem) {
@@ -396,7 +397,7 @@ impl Market {
             AgendaItem::ReferencePrices => {
                 for instr in self.sim.x.world.instrument_ids() {
                     if let Some(half_ticks) = self.national.mid_half_ticks(instr) {
-                        self.put(MarketEventBody::ReferencePrice { instr, half_ticks });
+                        self.push_event(MarketEventBody::ReferencePrice { instr, half_ticks });
                     }
                 }
             }
@@ -408,7 +409,7 @@ impl Market {
                 self.sim.crowd.drift[instr.index()] += ticks;
                 let (ts, seq) = (self.now, self.seq + 1);
                 self.news.push(NewsImpact { id, instr, ticks, ts, seq, revises: Some(revises) });
-                self.put(MarketEventBody::Revision(NewsRevision { id, revises, instr, ticks }));
+                self.push_event(MarketEventBody::Revision(NewsRevision { id, revises, instr, ticks }));
             }
         }
     }
@@ -429,7 +430,7 @@ impl Market {
         let (changed, text) = (self.rng.one_in(8), self.rng.below(frames::TEXTS) as u8);
         let message = CommMessage { number: self.comms, from, to, reply_to, instr, changed, text };
         self.last_comm = Some(message);
-        self.put(MarketEventBody::Comm(message));
+        self.push_event(MarketEventBody::Comm(message));
     }
 
     /// Ends a day: the index as it closes, and the statements. The next one begins, if there is one.
@@ -456,39 +457,40 @@ impl Market {
         self.stage = DayStage::References;
     }
 
-    fn put(&mut self, what: MarketEventBody) {
+    fn push_event(&mut self, body: MarketEventBody) {
         self.seq += 1;
-        *self.by_kind.entry(what.kind()).or_default() += 1;
-        self.out.push(MarketEvent { seq: self.seq, ts: self.now, what });
+        *self.by_kind.entry(body.kind()).or_default() += 1;
+        self.out.push(MarketEvent { seq: self.seq, ts: self.now, body });
     }
 
     fn put_bodies(&mut self) {
         let mut bodies = std::mem::take(&mut self.bodies);
-        bodies.drain(..).for_each(|body| self.put(body));
+        bodies.drain(..).for_each(|body| self.push_event(body));
         self.bodies = bodies;
     }
 
     /// Puts something on the agenda of the day, unless the closing call begins before.
-    fn plan(&mut self, at: u64, item: AgendaItem) {
-        if at < self.sim.times.closing_call {
+    fn plan(&mut self, ts: u64, item: AgendaItem) {
+        if ts < self.sim.times.closing_call {
             self.agenda_made += 1;
-            self.agenda.push(Reverse((at, self.agenda_made, item)));
+            self.agenda.push(Reverse((ts, self.agenda_made, item)));
         }
     }
 
     /// Takes new labels over, with the ordinals of the market.
     fn take_labels(&mut self) {
-        let found = &mut self.sim.labels;
-        if found.labels.is_empty() && found.near_misses.is_empty() {
+        let label_set = &mut self.sim.labels;
+        if label_set.labels.is_empty() && label_set.near_misses.is_empty() {
             return;
         }
-        let (labels, misses) = (std::mem::take(&mut found.labels), std::mem::take(&mut found.near_misses));
+        let (labels, near_misses) =
+            (std::mem::take(&mut label_set.labels), std::mem::take(&mut label_set.near_misses));
         for mut label in labels {
             label.first_seq = self.ordinal(label.first_seq);
             label.trigger_seq = self.ordinal(label.trigger_seq);
             self.labels.push(label);
         }
-        for mut miss in misses {
+        for mut miss in near_misses {
             miss.first_seq = self.ordinal(miss.first_seq);
             miss.last_seq = self.ordinal(miss.last_seq);
             miss.trigger_seq = miss.trigger_seq.map(|seq| self.ordinal(seq));
@@ -496,26 +498,26 @@ impl Market {
         }
     }
 
-    /// The ordinal in the market of an event that has this one in its day.
+    /// Converts an event's ordinal in its day to its ordinal in the market.
     fn ordinal(&self, seq: u64) -> u64 {
-        let at = self.runs.partition_point(|run| run.0 <= seq);
-        let run = self.runs[at.checked_sub(1).expect("an event of this day")];
+        let run_count = self.runs.partition_point(|run| run.0 <= seq);
+        let run = self.runs[run_count.checked_sub(1).expect("an event of this day")];
         seq - run.0 + run.1
     }
 }
 
 impl Sim {
-    /// When the next thing happens; none when the day is over.
+    /// Returns the time of the next action, or `None` when the day is over.
     fn next_ts(&self) -> Option<u64> {
         let world = &self.x.world;
         if self.boot < (world.instruments.len() + world.groups.len() + world.books()) as u64 {
             return Some(self.x.now);
         }
-        let cue = self.cues.peek().map(|Reverse((at, ..))| *at);
+        let cue = self.cues.peek().map(|Reverse((cue_ts, ..))| *cue_ts);
         let request = self.has_background().then_some(self.next_request);
-        let at = [cue, request].into_iter().flatten().min();
-        let at = at.or((!self.expiring.is_empty()).then_some(self.x.now));
-        at.map(|at| at.max(self.x.now))
+        let due = [cue, request].into_iter().flatten().min();
+        let due = due.or((!self.expiring.is_empty()).then_some(self.x.now));
+        due.map(|ts| ts.max(self.x.now))
     }
 
     /// Begins another day in the same world, whose instruments have their new references.
@@ -556,7 +558,7 @@ impl MarketNameIds {
         MarketNameIds { index, national, entries, lists, senders }
     }
 
-    /// The members that write messages are the first ones, at most this many.
+    /// Returns how many members send messages: the first ones, at most 40.
     fn senders_of(world: &SimulatedMarket) -> u32 {
         world.crowd.min(40)
     }

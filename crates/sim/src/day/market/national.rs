@@ -7,9 +7,9 @@ use super::super::world::SimulatedMarket;
 use super::event::MarketEventBody;
 use crate::book::BestLevel;
 
-/// Derives the national best from the events of the venues: of the venues whose book is in the phase `open`, their last
-/// `bbo`; the quantities of those that have the best price are added up. Venues do not know of each other, so it may be
-/// crossed.
+/// Derives the national best from the venues' events: from the last `bbo` of each venue whose book is in the phase
+/// `open`. The quantities at the best price are added up. Venues do not know each other's prices, so the national best
+/// may be crossed.
 #[derive(Debug)]
 pub(super) struct NationalBest {
     /// Last best of each book, bid first, and whether the book is open.
@@ -32,8 +32,8 @@ impl NationalBest {
         self.books.fill(([None; 2], false));
     }
 
-    pub fn apply(&mut self, world: &SimulatedMarket, what: &DayEventBody) {
-        let book = match *what {
+    pub fn apply(&mut self, world: &SimulatedMarket, body: &DayEventBody) {
+        let book = match *body {
             DayEventBody::Bbo { book, bid, ask } => {
                 self.books[book as usize].0 = [bid, ask];
                 book
@@ -50,7 +50,7 @@ impl NationalBest {
         }
     }
 
-    /// Hands on what has changed.
+    /// Publishes the changes.
     pub fn publish(&mut self, world: &SimulatedMarket, mut each: impl FnMut(MarketEventBody)) {
         for n in 0..self.touched.len() {
             let instr = self.touched[n];
@@ -63,7 +63,7 @@ impl NationalBest {
         self.touched.clear();
     }
 
-    /// The mid in halves of a tick, where both sides are there.
+    /// Returns the mid price in halves of a tick, if both sides have a price.
     pub fn mid_half_ticks(&self, instr: InstrumentId) -> Option<i64> {
         let [bid, ask] = self.published[instr.index()];
         Some(bid?.px + ask?.px)

@@ -13,7 +13,8 @@ const REFERENCE_TIMES: u64 = 16;
 const MONTH_NS: u64 = 30 * 86_400 * S;
 
 impl Market {
-    /// What the owners of the background hold as the first day begins: some of what they sell.
+    /// Sets the holdings of the background's owners at the start of the first day: some of the quantity that they will
+    /// sell.
     pub(super) fn endow(&mut self) {
         let world = &self.sim.x.world;
         let instruments = world.instruments.len() as u64;
@@ -52,36 +53,36 @@ impl Market {
         self.put_bodies();
         let times = self.sim.times;
         for n in 1..=REFERENCE_TIMES {
-            let at = times.open + (times.closing_call - times.open) * n / (REFERENCE_TIMES + 1);
-            self.plan(at, AgendaItem::ReferencePrices);
+            let ts = times.open + (times.closing_call - times.open) * n / (REFERENCE_TIMES + 1);
+            self.plan(ts, AgendaItem::ReferencePrices);
         }
         for _ in 0..self.config.comms {
-            let at = times.open + self.rng.below(times.closing_call - times.open);
-            self.plan(at, AgendaItem::Comm);
+            let ts = times.open + self.rng.below(times.closing_call - times.open);
+            self.plan(ts, AgendaItem::Comm);
         }
     }
 
-    /// A restriction, an insider and a watch.
+    /// Lists a restriction, an insider and a watch.
     fn list(&mut self) {
         let world = &mut self.sim.x.world;
         let some = |rng: &mut crate::rng::Rng| InstrumentId(rng.below(world.instruments.len() as u64) as u32);
-        let [restricted, known, watched] = std::array::from_fn(|_| some(&mut self.rng));
+        let [restricted, insider_instr, watched] = std::array::from_fn(|_| some(&mut self.rng));
         let span = (self.now, self.sim.times.close);
         let desk = self.rng.below(world.desks().into()) as u32;
         let owner = self.rng.below(u64::from(world.crowd) / 2) as u32;
         let (director, firm) = (self.rng.one_in(2), self.rng.below(world.firms().into()) as u32);
         let from = self.now.saturating_sub(MONTH_NS);
-        let issuer = super::frames::issuer(&world.instruments[known.index()].symbol);
+        let issuer = super::frames::issuer(&world.instruments[insider_instr.index()].symbol);
         world.name(NameKind::Name, &issuer);
         let entries = [
             ListEntry::Restricted { instr: restricted, desk, span },
-            ListEntry::Insider { instr: known, owner, director, from },
+            ListEntry::Insider { instr: insider_instr, owner, director, from },
             ListEntry::Watch { instr: watched, firm, span },
         ];
         self.bodies.extend(entries.map(MarketEventBody::List));
     }
 
-    /// Some owners of different groups that share an address or a desk.
+    /// Links some owners of different groups that share an address or a desk.
     fn link(&mut self) {
         let world = &self.sim.x.world;
         let owners = (world.crowd / 2).min(40);

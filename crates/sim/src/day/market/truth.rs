@@ -10,14 +10,15 @@ use super::Market;
 use super::config::date_of;
 use super::control::RefusedRequests;
 
-/// What news did to a price.
+/// The effect of news on a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewsImpact {
     /// Number of the news.
     pub id: u64,
     /// Number of the instrument.
     pub instr: InstrumentId,
-    /// Ticks that the price goes because of it: an eighth of what is left, at least a tick, with each request.
+    /// Ticks by which the price moves because of the news: with each request an eighth of the remaining ticks, at least
+    /// one tick.
     pub ticks: i64,
     /// Time of the news.
     pub ts: u64,
@@ -32,7 +33,7 @@ pub struct NewsImpact {
 pub struct MarketDayTotals {
     /// Number of the day, from 1.
     pub day: u32,
-    /// Its date.
+    /// The date of the day.
     pub date: String,
     /// The seed.
     pub seed: u64,
@@ -79,12 +80,12 @@ impl Market {
         all
     }
 
-    /// Near misses so far.
+    /// Returns the near misses so far.
     pub fn near_misses(&self) -> &[NearMiss] {
         &self.near_misses
     }
 
-    /// What the news so far did.
+    /// Returns the impact of the news so far.
     pub fn news(&self) -> &[NewsImpact] {
         &self.news
     }
@@ -135,13 +136,13 @@ impl Market {
         }
         // What trades is held or was, so the holdings have every pair that traded or is held.
         let mut pairs: BTreeMap<(u32, InstrumentId), (i64, i64)> =
-            self.sim.x.positions.iter().map(|(&at, &net)| (at, net)).collect();
-        self.holdings.keys().for_each(|&at| _ = pairs.entry(at).or_default());
+            self.sim.x.positions.iter().map(|(&key, &net)| (key, net)).collect();
+        self.holdings.keys().for_each(|&key| _ = pairs.entry(key).or_default());
         for ((owner, instr), (qty, volume)) in pairs {
-            let held = self.holding(owner, instr);
+            let held_qty = self.holding(owner, instr);
             let owner = world.names().name(NameKind::Owner, owner + 1).unwrap_or_default();
             let instr = &world.instruments[instr.index()].isin;
-            line(out, "position", &PositionTruthLine { owner, instr, qty, volume, held })?;
+            line(out, "position", &PositionTruthLine { owner, instr, qty, volume, held: held_qty })?;
         }
         Ok(())
     }

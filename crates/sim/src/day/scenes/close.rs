@@ -20,11 +20,11 @@ const MISSES: [(MarkingNearMiss, &str); 3] = [
     (MarkingNearMiss::Notional, "less than min_notional"),
 ];
 
-/// The background keeps out of the book for the ten minutes of the window, so that all that trades is the scene.
+/// The background stays out of the book for the ten minutes of the window, so that only the scene trades.
 #[derive(Debug)]
 pub(crate) struct MarkingCloseScene {
     cast: SceneParticipants,
-    /// Others who trade the same way, where the lead's share is to be small.
+    /// Others who trade the same way, so that the lead's share is small.
     crowd: Vec<u32>,
     book: u32,
     side: Side,
@@ -38,7 +38,7 @@ pub(crate) struct MarkingCloseScene {
     target: i64,
     first_seq: u64,
     /// Steps of the way up that were traded.
-    done: u8,
+    steps_done: u8,
 }
 
 /// Trades on the way, before the auction.
@@ -48,24 +48,24 @@ impl MarkingCloseScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> MarkingCloseScene {
         let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (MarkingNearMiss::None, "") };
         let cast = SceneParticipants::new(world, false);
-        let others = match miss {
+        let other_count = match miss {
             MarkingNearMiss::None => 2,
             MarkingNearMiss::Share => 5,
             _ => 0,
         };
-        let crowd = (0..others).map(|_| world.cast(false)).collect();
+        let crowd = (0..other_count).map(|_| world.cast(false)).collect();
         let side = rng.pick(&[Side::Buy, Side::Sell]);
-        let (call, end) = place.close;
+        let (call, end) = placement.close;
         MarkingCloseScene {
             cast,
             crowd,
-            book: place.book,
+            book: placement.book,
             side,
             miss,
             words,
@@ -75,7 +75,7 @@ impl MarkingCloseScene {
             reference: 0,
             target: 0,
             first_seq: 0,
-            done: 0,
+            steps_done: 0,
         }
     }
 
@@ -96,26 +96,26 @@ impl MarkingCloseScene {
 }
 
 impl MarkingCloseScene {
-    /// The traders and their quantities each time: the lead, and others. Two who go along with him have less than a
-    /// fifth each; five who do as he does leave him with a sixth.
+    /// Returns the traders and their quantities each time: the lead, and others. Two who go along with the lead have
+    /// less than a fifth each; five who trade as much as the lead leave the lead a sixth.
     fn parts(&self, stage: &SceneContext<'_>) -> Vec<(u32, i64)> {
         let lead = self.portion(stage);
-        let other = if self.miss == MarkingNearMiss::None { (lead * 3 / 10).max(1) } else { lead };
-        std::iter::once((self.cast.lead, lead)).chain(self.crowd.iter().map(|&m| (m, other))).collect()
+        let other_qty = if self.miss == MarkingNearMiss::None { (lead * 3 / 10).max(1) } else { lead };
+        std::iter::once((self.cast.lead, lead)).chain(self.crowd.iter().map(|&m| (m, other_qty))).collect()
     }
 }
 
 impl Scene for MarkingCloseScene {
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let (book, side) = (self.book, self.side);
-        let other = self.cast.member_on(side.opposite());
+        let counterparty = self.cast.member_on(side.opposite());
         match self.step {
             0 => {
                 // A trade right before the window is the price that the close is compared with.
                 stage.quiet(book, true);
                 let px = stage.middle(book, &self.cast);
                 let parts = [(self.cast.seller, Side::Sell, 0), (self.cast.buyer, Side::Buy, 0)];
-                stage.meet(book, px, 100, &self.cast, parts);
+                stage.trade_between(book, px, 100, &self.cast, parts);
                 let bps = if self.miss == MarkingNearMiss::Move { 42 } else { stage.rng.between(60, 120) };
                 self.reference = px;
                 self.target = px + sign(side) * (px * bps / 10_000);
@@ -132,14 +132,14 @@ impl Scene for MarkingCloseScene {
                 Some(stage.now() + S)
             }
             2 => {
-                self.done += 1;
-                let way = self.target - self.reference;
-                let px = self.reference + way * i64::from(self.done) / i64::from(TRADES);
+                self.steps_done += 1;
+                let distance = self.target - self.reference;
+                let px = self.reference + distance * i64::from(self.steps_done) / i64::from(TRADES);
                 for (member, qty) in self.parts(stage) {
-                    stage.rest(other, book, side.opposite(), px, qty);
-                    stage.take(member, book, side, px, qty);
+                    stage.rest(counterparty, book, side.opposite(), px, qty);
+                    stage.take_liquidity(member, book, side, px, qty);
                 }
-                if self.done == TRADES {
+                if self.steps_done == TRADES {
                     self.step = 3;
                     return Some(self.call + S);
                 }
@@ -147,14 +147,14 @@ impl Scene for MarkingCloseScene {
             }
             _ => {
                 for (member, qty) in self.parts(stage) {
-                    stage.rest(other, book, side.opposite(), self.target, qty);
+                    stage.rest(counterparty, book, side.opposite(), self.target, qty);
                     stage.rest(member, book, side, self.target, qty);
                 }
                 let key = stage.place_key(self.cast.lead, book, None);
                 let (scene, first_seq) = (stage.scene, self.first_seq);
                 let pending = match self.miss {
                     MarkingNearMiss::None => PendingLabel::Fires { scene, key, first_seq },
-                    _ => PendingLabel::Misses { scene, key, misses: self.words, first_seq },
+                    _ => PendingLabel::Misses { scene, key, miss_reason: self.words, first_seq },
                 };
                 stage.at_close.push((book, pending));
                 debug_assert!(stage.now() < self.end);

@@ -54,7 +54,7 @@ impl LayeringScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> LayeringScene {
@@ -67,7 +67,7 @@ impl LayeringScene {
         };
         LayeringScene {
             cast: SceneParticipants::new(world, false),
-            book: place.book,
+            book: placement.book,
             side: rng.pick(&[Side::Buy, Side::Sell]),
             miss,
             words,
@@ -87,8 +87,8 @@ impl LayeringScene {
         }
     }
 
-    /// Quantity of a layer: all of them more than three times what is executed, each less than five, or it would be
-    /// spoofing too.
+    /// Returns the quantity of a layer. The sum of all layers is more than three times the execution; each layer is
+    /// less than five times, or it would be spoofing too.
     fn layer_qty(&self, n: usize) -> i64 {
         match self.miss {
             // Four of them make one share less than three times the execution.
@@ -100,14 +100,14 @@ impl LayeringScene {
     }
 
     fn layer_px(&self, n: usize) -> i64 {
-        let behind = if self.miss == LayeringNearMiss::Levels { n as i64 % 2 } else { n as i64 % 5 };
-        self.best - sign(self.side) * behind
+        let distance = if self.miss == LayeringNearMiss::Levels { n as i64 % 2 } else { n as i64 % 5 };
+        self.best - sign(self.side) * distance
     }
 }
 
 impl Scene for LayeringScene {
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
-        let (lead, book, other) = (self.cast.lead, self.book, self.side.opposite());
+        let (lead, book, opposite_side) = (self.cast.lead, self.book, self.side.opposite());
         match self.step {
             0 => {
                 if self.placed.is_empty() {
@@ -127,7 +127,7 @@ impl Scene for LayeringScene {
                 Some(stage.now() + stage.rng.between(50, 300) as u64 * MS)
             }
             1 => {
-                self.genuine = stage.rest(lead, book, other, self.small_px, self.small);
+                self.genuine = stage.rest(lead, book, opposite_side, self.small_px, self.small);
                 self.step = 2;
                 Some(match self.miss {
                     LayeringNearMiss::Build => self.first_ts + 10 * S,
@@ -135,8 +135,8 @@ impl Scene for LayeringScene {
                 })
             }
             2 => {
-                let reach = stage.x.desk(book).book.quantity_within(other, self.small_px);
-                stage.take(self.cast.member_on(self.side), book, self.side, self.small_px, reach);
+                let reach = stage.x.desk(book).book.quantity_within(opposite_side, self.small_px);
+                stage.take_liquidity(self.cast.member_on(self.side), book, self.side, self.small_px, reach);
                 assert_eq!(stage.x.leaves(self.genuine), 0, "the small order was not reached");
                 self.executed_ts = stage.now();
                 self.step = 3;

@@ -26,7 +26,7 @@ impl MessageFlood {
         MessageFlood { lead, book, side, sent: 0, execs: 0, first_seq: 0, fired: false }
     }
 
-    /// A price far enough from the best to rest untouched.
+    /// Draws a price far enough from the best price to rest untouched.
     pub fn untouched_px(&self, stage: &mut SceneContext<'_>, cast: &SceneParticipants) -> i64 {
         let (bid, ask) = stage.dress(self.book, cast);
         let best = if self.side == Side::Buy { bid } else { ask };
@@ -77,7 +77,7 @@ impl OrderToTradeScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
     ) -> OrderToTradeScene {
         let (miss, messages, trades) = match (miss, n % 2) {
@@ -89,7 +89,7 @@ impl OrderToTradeScene {
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
         OrderToTradeScene {
             cast,
-            flood: MessageFlood::new(cast.lead, place.book, side),
+            flood: MessageFlood::new(cast.lead, placement.book, side),
             miss,
             messages,
             trades,
@@ -110,8 +110,9 @@ impl Scene for OrderToTradeScene {
             // An order of his that trades at once: one message, one execution.
             let px = stage.middle(book, &self.cast);
             let seq = stage.next_seq();
-            let other = (self.cast.member_on(side.opposite()), side.opposite(), 0);
-            let [taker, _] = stage.meet(book, px, 100, &self.cast, [other, (self.cast.lead, side, 0)]);
+            let counterparty = (self.cast.member_on(side.opposite()), side.opposite(), 0);
+            let [taker, _] =
+                stage.trade_between(book, px, 100, &self.cast, [counterparty, (self.cast.lead, side, 0)]);
             debug_assert!(taker > seq);
             // The trade is counted first: 2 of them never make a difference before the fiftieth message.
             self.flood.execs += 1;
@@ -155,7 +156,7 @@ impl QuoteStuffingScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
     ) -> QuoteStuffingScene {
         let (miss, entries, every_ns, alive_ns) = match (miss, n % 2) {
@@ -170,7 +171,7 @@ impl QuoteStuffingScene {
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
         QuoteStuffingScene {
             cast,
-            flood: MessageFlood::new(cast.lead, place.book, side),
+            flood: MessageFlood::new(cast.lead, placement.book, side),
             miss,
             entries,
             every_ns,

@@ -46,7 +46,7 @@ impl Scenario {
         Scenario::PaymentsStructuring,
     ];
 
-    /// Its id.
+    /// Returns the id of the scenario.
     pub const fn id(self) -> &'static str {
         match self {
             Scenario::Spoofing => "spoofing",
@@ -60,8 +60,8 @@ impl Scenario {
         }
     }
 
-    /// The scenario of this id; `wash`, `layering`, `structuring` and the like, unmistakable beginnings or endings, are
-    /// taken too.
+    /// Looks up a scenario by id. Unique beginnings and endings such as `wash`, `layering` and `structuring` are
+    /// accepted too.
     pub fn from_id(id: &str) -> Option<Scenario> {
         let mut like = Self::ALL.into_iter().filter(|s| s.id() == id);
         like.next().or_else(|| {
@@ -70,7 +70,7 @@ impl Scenario {
         })
     }
 
-    /// Longest time that a scene takes, nanoseconds.
+    /// Returns the longest duration of a scene, nanoseconds.
     pub(crate) const fn longest_ns(self) -> u64 {
         match self {
             Scenario::WashTrade => 70 * S,
@@ -83,33 +83,33 @@ impl Scenario {
 
 /// A scene under way.
 pub(crate) trait Scene: std::fmt::Debug + Send {
-    /// Acts, and returns when it wants to act again; none when it is over.
+    /// Acts, and returns the time of the scene's next action, or `None` when the scene is over.
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64>;
 
-    /// Sends what a control refuses, and returns when it wants to send again; none when it gives up. A scene whose lead obeys
-    /// gives up at once.
+    /// Sends a request that a control refuses, and returns the time of the next one, or `None` when it gives up. A
+    /// scene whose lead obeys gives up at once.
     fn send_refused(&mut self, _stage: &mut SceneContext<'_>) -> Option<u64> {
         None
     }
 }
 
-/// The scenes of the books: of a scenario the `n`th that fires, or the `n`th that misses.
+/// Makes a scene of the books: the `n`th of a scenario that fires, or the `n`th that misses.
 pub(crate) fn make(
     scenario: Scenario,
     miss: bool,
     n: usize,
-    place: &ScenePlacement,
+    placement: &ScenePlacement,
     world: &mut SimulatedMarket,
     rng: &mut Rng,
 ) -> Box<dyn Scene> {
     match scenario {
-        Scenario::Spoofing => Box::new(spoofing::SpoofingScene::new(miss, n, place, world, rng)),
-        Scenario::Layering => Box::new(layering::LayeringScene::new(miss, n, place, world, rng)),
-        Scenario::WashTrade => Box::new(wash::WashTradeScene::new(miss, n, place, world, rng)),
-        Scenario::OrderToTradeRatio => Box::new(messages::OrderToTradeScene::new(miss, n, place, world)),
-        Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, place, world)),
-        Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, place, world, rng)),
-        Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, place, world)),
+        Scenario::Spoofing => Box::new(spoofing::SpoofingScene::new(miss, n, placement, world, rng)),
+        Scenario::Layering => Box::new(layering::LayeringScene::new(miss, n, placement, world, rng)),
+        Scenario::WashTrade => Box::new(wash::WashTradeScene::new(miss, n, placement, world, rng)),
+        Scenario::OrderToTradeRatio => Box::new(messages::OrderToTradeScene::new(miss, n, placement, world)),
+        Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
+        Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
+        Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
         Scenario::PaymentsStructuring => panic!("payments are planted by the payments"),
     }
 }

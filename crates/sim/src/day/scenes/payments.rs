@@ -43,17 +43,17 @@ impl StructuringScene {
         StructuringScene { scene, miss, debtor, parts, made: 0, first_seq: 0 }
     }
 
-    /// The payment that completes it: the third.
+    /// Returns the number of the payment that completes the scene: the third. Returns `None` for a near miss.
     pub fn fires_at(&self) -> Option<usize> {
         self.miss.is_none().then_some(3)
     }
 
-    /// Name of the scenario.
+    /// Returns the id of the scenario.
     pub fn id() -> &'static str {
         Scenario::PaymentsStructuring.id()
     }
 
-    /// Key of the alert.
+    /// Returns the key of the alert.
     pub fn key(&self, world: &SimulatedMarket) -> super::super::truth::AlertLabelKey {
         let account = world.pay_account(self.debtor).to_owned();
         super::super::truth::AlertLabelKey(vec![("dr_acct", account), ("ccy", self.parts[0].0.to_owned())])

@@ -53,18 +53,18 @@ impl RunawayAlgoScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
     ) -> RunawayAlgoScene {
-        let (reason, word, misses) = REASONS[n % REASONS.len()];
+        let (reason, word, miss_reason) = REASONS[n % REASONS.len()];
         let cast = SceneParticipants::new(world, true);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
         RunawayAlgoScene {
             cast,
-            flood: MessageFlood::new(cast.lead, place.book, side),
+            flood: MessageFlood::new(cast.lead, placement.book, side),
             reason,
             word,
-            miss: miss.then_some(misses),
+            miss: miss.then_some(miss_reason),
             first_ts: 0,
             px: 0,
             live: Vec::new(),
@@ -165,8 +165,9 @@ impl RunawayAlgoScene {
             (_, true) => stage.qty_worth(book, px, 1_990_000) - 1,
             (_, false) => stage.qty_worth(book, px, 2_050_000),
         };
-        let other = (self.cast.member_on(side.opposite()), side.opposite(), 0);
-        let [taker, _] = stage.meet(book, px, qty, &self.cast, [other, (lead, side, self.parent.0)]);
+        let counterparty = (self.cast.member_on(side.opposite()), side.opposite(), 0);
+        let [taker, _] =
+            stage.trade_between(book, px, qty, &self.cast, [counterparty, (lead, side, self.parent.0)]);
         self.entered += 1;
         self.executed += qty;
         if self.entered == 5 {
@@ -190,7 +191,7 @@ impl Scene for RunawayAlgoScene {
         }
     }
 
-    /// An algorithm that has run away does not know that it is halted.
+    /// Sends an order that a control refuses. A runaway algorithm does not know that it is halted.
     fn send_refused(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let (qty, pause) = match self.reason {
             BreachedLimit::MessageRate => (100 + (self.flood.sent + self.refused) as i64, 8 * MS),

@@ -1,4 +1,4 @@
-//! Spoofing: a large order, a small execution on the other side, and the large one is gone.
+//! Spoofing: a large order, a small execution on the other side, and the cancel of the large order.
 
 use super::super::exchange::OrderRef;
 use super::super::world::SimulatedMarket;
@@ -54,14 +54,14 @@ impl SpoofingScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> SpoofingScene {
         let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (SpoofingNearMiss::None, "") };
         SpoofingScene {
             cast: SceneParticipants::new(world, false),
-            book: place.book,
+            book: placement.book,
             side: rng.pick(&[Side::Buy, Side::Sell]),
             miss,
             words,
@@ -78,12 +78,12 @@ impl SpoofingScene {
     fn enter(&mut self, stage: &mut SceneContext<'_>) {
         let (bid, ask) = stage.dress(self.book, &self.cast);
         let (near, far) = if self.side == Side::Buy { (bid, ask) } else { (ask, bid) };
-        let behind = match self.miss {
+        let distance = match self.miss {
             SpoofingNearMiss::Distance => 4,
             _ if self.edge => 3,
             _ => stage.rng.between(0, 3),
         };
-        self.px = [near - sign(self.side) * behind, far];
+        self.px = [near - sign(self.side) * distance, far];
         let worth = stage.qty_worth(self.book, self.px[0], 60_000);
         let ratio = stage.rng.between(6, 8);
         let small = (worth / 5 + 1).max(stage.rng.between(1, 5) * 100);
@@ -106,7 +106,7 @@ impl SpoofingScene {
 impl Scene for SpoofingScene {
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         self.step += 1;
-        let (lead, book, other) = (self.cast.lead, self.book, self.side.opposite());
+        let (lead, book, opposite_side) = (self.cast.lead, self.book, self.side.opposite());
         match self.step {
             1 => {
                 stage.quiet(book, true);
@@ -115,11 +115,18 @@ impl Scene for SpoofingScene {
             }
             2 => {
                 if self.miss == SpoofingNearMiss::Filled {
-                    let ahead = stage.x.desk(book).book.quantity_within(self.side, self.px[0]) - self.qty[0];
-                    let hit = ahead + self.qty[0] / 10 + 1;
-                    stage.take(self.cast.member_on(other), book, other, self.px[0], hit);
+                    let qty_ahead =
+                        stage.x.desk(book).book.quantity_within(self.side, self.px[0]) - self.qty[0];
+                    let hit = qty_ahead + self.qty[0] / 10 + 1;
+                    stage.take_liquidity(
+                        self.cast.member_on(opposite_side),
+                        book,
+                        opposite_side,
+                        self.px[0],
+                        hit,
+                    );
                 }
-                self.orders[1] = stage.rest(lead, book, other, self.px[1], self.qty[1]);
+                self.orders[1] = stage.rest(lead, book, opposite_side, self.px[1], self.qty[1]);
                 Some(match self.miss {
                     SpoofingNearMiss::Life => self.entered + 4 * S,
                     _ => stage.now() + stage.rng.between(20, 200) as u64 * MS,
@@ -127,8 +134,8 @@ impl Scene for SpoofingScene {
             }
             3 => {
                 if self.miss != SpoofingNearMiss::NoExec {
-                    let reach = stage.x.desk(book).book.quantity_within(other, self.px[1]);
-                    stage.take(self.cast.member_on(self.side), book, self.side, self.px[1], reach);
+                    let reach = stage.x.desk(book).book.quantity_within(opposite_side, self.px[1]);
+                    stage.take_liquidity(self.cast.member_on(self.side), book, self.side, self.px[1], reach);
                     assert_eq!(stage.x.leaves(self.orders[1]), 0, "the small order was not reached");
                 }
                 Some(match self.miss {

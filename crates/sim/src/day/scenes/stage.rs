@@ -29,10 +29,10 @@ pub(crate) struct SceneContext<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum PendingLabel {
     Fires { scene: u32, key: AlertLabelKey, first_seq: u64 },
-    Misses { scene: u32, key: AlertLabelKey, misses: &'static str, first_seq: u64 },
+    Misses { scene: u32, key: AlertLabelKey, miss_reason: &'static str, first_seq: u64 },
 }
 
-/// The cast: the lead, and two members who trade with him, one buying and one selling, and nothing else.
+/// The cast: the lead, and two members who trade only with the lead, one buying and one selling.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SceneParticipants {
     pub lead: u32,
@@ -45,7 +45,7 @@ impl SceneParticipants {
         SceneParticipants { lead: world.cast(algo), buyer: world.cast(false), seller: world.cast(false) }
     }
 
-    /// The one of the two who trades on `payment_flow`.
+    /// Returns the member who trades on `side`.
     pub fn member_on(&self, side: Side) -> u32 {
         if side == Side::Buy { self.buyer } else { self.seller }
     }
@@ -65,13 +65,13 @@ impl SceneContext<'_> {
         self.x.desk_mut(book).quiet = quiet;
     }
 
-    /// A limit order that rests if it does not meet anything.
+    /// Submits a limit order that rests if it meets no order.
     pub fn rest(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) -> OrderRef {
         self.submit(member, book, side, px, qty, TimeInForce::Day, 0)
     }
 
-    /// A limit order that executes against what it meets.
-    pub fn take(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) {
+    /// Submits a limit order that executes against resting orders and then ends.
+    pub fn take_liquidity(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) {
         self.submit(member, book, side, px, qty, TimeInForce::Ioc, 0);
     }
 
@@ -108,15 +108,15 @@ impl SceneContext<'_> {
     }
 
     /// Cancels an order that must be there and returns the ordinal of the event.
-    pub fn cancel(&mut self, of: OrderRef) -> u64 {
-        assert!(self.x.leaves(of) > 0, "a scene cancels an order that has gone");
+    pub fn cancel(&mut self, order_ref: OrderRef) -> u64 {
+        assert!(self.x.leaves(order_ref) > 0, "a scene cancels an order that has gone");
         let seq = self.next_seq();
-        self.x.cancel(of);
+        self.x.cancel(order_ref);
         seq
     }
 
-    /// Price in ticks that the orders of a book gather around. In a market of several days, where news may send it away
-    /// at once, a scene that has begun keeps to what its book has: it must not follow while it acts.
+    /// Returns the price in ticks around which the orders of a book gather. In a market of several days, news may move
+    /// it at once. A scene that has begun must not follow it while it acts, so it keeps to the prices of its book.
     fn fair_of(&self, book: u32) -> i64 {
         let fair = self.fair[self.x.world.instr_of(book).index()];
         if self.pace == PricePace::Day {
@@ -133,13 +133,13 @@ impl SceneContext<'_> {
         let fair = self.fair_of(book);
         for (side, sign) in [(Side::Buy, 1), (Side::Sell, -1)] {
             let best = self.x.desk(book).book.best(side).map(|b| b.px);
-            let other = self.x.desk(book).book.best(side.opposite()).map(|b| b.px);
+            let opposite_best = self.x.desk(book).book.best(side.opposite()).map(|b| b.px);
             let far = best.is_none_or(|px| (fair - px) * sign > 12);
             if far {
                 let px = fair - sign * self.rng.between(2, 4);
                 // Never across the other side.
-                let px = match other {
-                    Some(other) if (other - px) * sign <= 0 => other - sign,
+                let px = match opposite_best {
+                    Some(opposite_px) if (opposite_px - px) * sign <= 0 => opposite_px - sign,
                     _ => px,
                 };
                 let qty = self.rng.between(1, 9) * 100;
@@ -150,10 +150,10 @@ impl SceneContext<'_> {
         (best(Side::Buy), best(Side::Sell))
     }
 
-    /// Makes two members trade with each other and nobody else: the two of the cast first fill the orders in between,
-    /// then `maker` rests alone at the price and `taker`, on the other side, hits him. Returns the ordinals of the
-    /// execution of the taker and of the maker.
-    pub fn meet(
+    /// Makes two members trade only with each other. First the two of the cast fill the orders in between. Then `maker`
+    /// rests alone at the price, and `taker`, on the other side, hits that order. Returns the ordinals of the
+    /// executions of the taker and of the maker.
+    pub fn trade_between(
         &mut self,
         book: u32,
         px: i64,
@@ -167,7 +167,13 @@ impl SceneContext<'_> {
             for side in [Side::Buy, Side::Sell] {
                 let in_the_way = self.x.desk(book).book.quantity_within(side, px);
                 if in_the_way > 0 {
-                    self.take(cast.member_on(side.opposite()), book, side.opposite(), px, in_the_way);
+                    self.take_liquidity(
+                        cast.member_on(side.opposite()),
+                        book,
+                        side.opposite(),
+                        px,
+                        in_the_way,
+                    );
                     clear = false;
                 }
             }
@@ -179,25 +185,25 @@ impl SceneContext<'_> {
         let maker = self.submit(maker.0, book, maker.1, px, qty, TimeInForce::Day, maker.2);
         let taker = self.submit(taker.0, book, taker.1, px, qty, TimeInForce::Ioc, taker.2);
         let exec = |oid: u64| {
-            let mut execs = self.x.out[before..].iter().filter_map(|e| match e.what {
+            let mut execs = self.x.out[before..].iter().filter_map(|e| match e.body {
                 DayEventBody::Exec { order, qty, .. } if order.oid == oid => Some((e.seq, qty)),
                 _ => None,
             });
             execs.next().expect("a meeting is one trade")
         };
-        let found = [exec(taker.oid), exec(maker.oid)];
-        assert!(found.iter().all(|e| e.1 == qty), "a stranger was at the meeting");
-        found.map(|e| e.0)
+        let executions = [exec(taker.oid), exec(maker.oid)];
+        assert!(executions.iter().all(|e| e.1 == qty), "a stranger was at the meeting");
+        executions.map(|e| e.0)
     }
 
-    /// A price to meet at: between the best ones.
+    /// Returns a price between the best bid and ask, at which two members can meet.
     pub fn middle(&mut self, book: u32, cast: &SceneParticipants) -> i64 {
         let (bid, ask) = self.dress(book, cast);
         (bid + ask) / 2
     }
 
-    /// The background pulls its orders of `payment_flow` at `limit` and better, as far as it may this second. True when all of
-    /// them have gone.
+    /// Cancels the background's orders of `side` at `limit` and better, as far as the rate limit allows in this second.
+    /// Returns true if all of them are cancelled.
     pub fn pull(&mut self, book: u32, side: Side, limit: i64) -> bool {
         let sign = if side == Side::Buy { 1 } else { -1 };
         let near = |px: i64| (px - limit) * sign >= 0;
@@ -231,16 +237,16 @@ impl SceneContext<'_> {
         &mut self,
         scenario: Scenario,
         key: AlertLabelKey,
-        misses: &'static str,
+        miss_reason: &'static str,
         first_seq: u64,
     ) {
         let (scene, last_seq, scenario) = (self.scene, self.x.seq, scenario.id());
         let trigger_seq = None;
-        let miss = NearMiss { scene, scenario, key, misses, first_seq, trigger_seq, last_seq };
+        let miss = NearMiss { scene, scenario, key, misses: miss_reason, first_seq, trigger_seq, last_seq };
         self.labels.near_misses.push(miss);
     }
 
-    /// `owner`, `venue`, `instr` and, if given, `payment_flow`.
+    /// Makes an alert key from `owner`, `venue`, `instr` and, if given, `side`.
     pub fn place_key(&self, member: u32, book: u32, side: Option<Side>) -> AlertLabelKey {
         let world = &self.x.world;
         let mut key = vec![
@@ -256,14 +262,14 @@ impl SceneContext<'_> {
         AlertLabelKey(vec![("trader", self.x.world.trader_name(member).to_owned())])
     }
 
-    /// Least quantity whose value at `px` reaches `money` (whole units of the currency).
+    /// Returns the least quantity whose value at `px` reaches `money` (whole units of the currency).
     pub fn qty_worth(&self, book: u32, px: i64, money: i64) -> i64 {
         let nano = i128::from(self.x.world.listed(book).nano(px));
         ((i128::from(money) * 1_000_000_000 + nano - 1) / nano) as i64
     }
 }
 
-/// 1 for a buyer, -1 for a seller: a price times this is better the greater it is, for the resting side.
+/// Returns 1 for a buyer, -1 for a seller. A price times this sign is greater if it is better for the resting side.
 pub(crate) fn sign(side: Side) -> i64 {
     if side == Side::Buy { 1 } else { -1 }
 }

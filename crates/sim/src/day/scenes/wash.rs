@@ -43,7 +43,7 @@ impl WashTradeScene {
     pub fn new(
         miss: bool,
         n: usize,
-        place: &ScenePlacement,
+        placement: &ScenePlacement,
         world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> WashTradeScene {
@@ -61,7 +61,7 @@ impl WashTradeScene {
         WashTradeScene {
             cast,
             second,
-            books: [place.book, place.other_book],
+            books: [placement.book, placement.other_book],
             side: rng.pick(&[Side::Buy, Side::Sell]),
             plot,
             words,
@@ -70,11 +70,13 @@ impl WashTradeScene {
         }
     }
 
-    /// One leg: somebody of the cast on the other side meets him. Returns the ordinal of his execution.
-    fn leg(&self, stage: &mut SceneContext<'_>, n: usize, who: u32, side: Side, px: i64, qty: i64) -> u64 {
-        let (own, other) = ((who, side, 0), (self.cast.member_on(side.opposite()), side.opposite(), 0));
-        let parts = if self.passive[n] { [own, other] } else { [other, own] };
-        let [taker, maker] = stage.meet(self.books[n], px, qty, &self.cast, parts);
+    /// Trades one leg: another member of the cast takes the other side. Returns the ordinal of the execution of
+    /// `member`.
+    fn leg(&self, stage: &mut SceneContext<'_>, n: usize, member: u32, side: Side, px: i64, qty: i64) -> u64 {
+        let (own_part, other_part) =
+            ((member, side, 0), (self.cast.member_on(side.opposite()), side.opposite(), 0));
+        let parts = if self.passive[n] { [own_part, other_part] } else { [other_part, own_part] };
+        let [taker, maker] = stage.trade_between(self.books[n], px, qty, &self.cast, parts);
         if self.passive[n] { maker } else { taker }
     }
 }
@@ -91,7 +93,7 @@ impl Scene for WashTradeScene {
             let qty = stage.rng.between(4, 40) * 50;
             if self.plot == WashTradeVariant::SelfMatch {
                 let parts = [(self.second, self.side.opposite(), 0), (lead, self.side, 0)];
-                let [taker, maker] = stage.meet(self.books[0], px, qty, &self.cast, parts);
+                let [taker, maker] = stage.trade_between(self.books[0], px, qty, &self.cast, parts);
                 stage.label(Scenario::WashTrade, key, Some("self_match"), taker.min(maker), taker.max(maker));
                 return None;
             }
