@@ -8,12 +8,12 @@ use unitape_model::{ErrorCause, Position};
 #[non_exhaustive]
 pub enum Error {
     /// A mapping cannot be used.
-    #[error("mapping {origin}: {what}")]
+    #[error("mapping {origin}: {reason}")]
     Mapping {
         /// File name, or `built in`.
         origin: String,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// The account of what retention removed cannot be read or written.
     #[error("{}: the account of what retention removed: {source}", path.display())]
@@ -31,34 +31,34 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A tape that is merged cannot be merged, or is not what it was.
-    #[error("merge, tape {name}: {what}")]
+    /// A merged tape cannot be merged, or has changed.
+    #[error("merge, tape {name}: {reason}")]
     MergeInput {
         /// Its name in the merge.
         name: String,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// A layout cannot be used.
     #[error("layout {0}")]
     Layout(#[from] unitape_codec::fixed::Error),
     /// A configuration cannot be used.
-    #[error("{origin}: {what}")]
+    #[error("{origin}: {reason}")]
     Config {
         /// File name or option.
         origin: String,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// Reference data cannot be used.
-    #[error("reference data {}: at byte {offset}: {what}", path.display())]
+    #[error("reference data {}: at byte {offset}: {reason}", path.display())]
     Reference {
         /// The file.
         path: PathBuf,
         /// Offset of the invalid message, in bytes from the file's start.
         offset: u64,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// Reading an input failed.
     #[error("{}: at byte {offset}: {source}", path.display())]
@@ -72,13 +72,13 @@ pub enum Error {
     },
     /// The content has no known format.
     #[error(
-        "{}: not recognised by its content ({seen}); name it with --feed name=format:mapping:path", path.display()
+        "{}: not recognised by its content ({description}); name it with --feed name=format:mapping:path", path.display()
     )]
     Unrecognised {
         /// The input.
         path: PathBuf,
         /// The start of the content.
-        seen: String,
+        description: String,
     },
     /// A pipe or device: a look at its content would be missing from its feed.
     #[error(
@@ -88,31 +88,31 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
-    /// An input is not what the tape says it was.
-    #[error("{file} of feed {feed}: {what}")]
+    /// An input differs from what the tape recorded about it.
+    #[error("{file} of feed {feed}: {difference}")]
     SourceChanged {
         /// The feed.
         feed: String,
         /// The input's name.
         file: String,
         /// The difference, in words.
-        what: String,
+        difference: String,
     },
     /// A file that was being read, or is to be read further, is another one now.
-    #[error("{file}: {what}; what was read before is on the tape, what is there now is not read")]
+    #[error("{file}: {difference}; what was read before is on the tape, what is there now is not read")]
     SourceReplaced {
         /// The file.
         file: String,
         /// The difference, in words.
-        what: String,
+        difference: String,
     },
     /// A socket.
-    #[error("{address}: cannot {what}: {source}")]
+    #[error("{address}: cannot {operation}: {source}")]
     Socket {
         /// The address of the socket.
         address: String,
         /// The operation that failed.
-        what: &'static str,
+        operation: &'static str,
         /// The system's word.
         source: std::io::Error,
     },
@@ -134,12 +134,12 @@ pub enum Error {
         position: Position,
     },
     /// The contents of a tape contradict each other.
-    #[error("tape, position {position}: {what}")]
+    #[error("tape, position {position}: {reason}")]
     Inconsistent {
         /// The position on the tape.
         position: Position,
         /// The contradiction, in words.
-        what: String,
+        reason: String,
     },
     /// The tape refused.
     #[error(transparent)]
@@ -155,7 +155,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side the cause lies. A mapping, a layout and a configuration are no data.
+    /// Returns whose fault the error is. A mapping, a layout or a configuration counts as an outside cause, not as
+    /// bad data.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Read { source, .. }

@@ -72,17 +72,17 @@ pub use sources::source::{ChangedSourcePolicy, FileFeed};
 pub use sources::stats::{FeedStats, FeedStatsSnapshot, RunMonitor};
 pub use unitape_ring::farm::FarmEnding;
 
-/// The account of these bytes as a whole source; panics if a frame is not whole. For fuzzing.
+/// Decodes `bytes` as a whole source and returns the account. Panics if a frame is incomplete. For fuzzing.
 #[doc(hidden)]
 pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::MessageTally, Error> {
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
 }
 
-/// Any text as a mapping, and any bytes as messages for it: it compiles, and explains itself as it acts, or the error
-/// names a line. For fuzzing.
+/// Checks any text as a mapping and any bytes as its messages. The mapping must compile and explain itself as it
+/// acts, or the error must name a line. For fuzzing.
 ///
 /// # Panics
-/// When that does not hold.
+/// Panics if that does not hold.
 #[doc(hidden)]
 pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
     match Mapping::parse(text, "m.toml").and_then(Format::from_mapping) {
@@ -91,15 +91,16 @@ pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
         }
         Err(e) => {
             let text = e.to_string();
-            let digit = |at: usize| text[at..].starts_with(|c: char| c.is_ascii_digit());
-            let names = |words: &str| text.match_indices(words).any(|(at, _)| digit(at + words.len()));
+            let is_digit_at = |offset: usize| text[offset..].starts_with(|c: char| c.is_ascii_digit());
+            let names =
+                |words: &str| text.match_indices(words).any(|(offset, _)| is_digit_at(offset + words.len()));
             assert!(names("m.toml:") || names("line "), "no line: {text}");
             false
         }
     }
 }
 
-/// The account of a capture; panics if a frame is not whole.
+/// Decodes a capture and returns the account. Panics if a frame is incomplete.
 #[doc(hidden)]
 pub fn try_capture(format: &Format, bytes: &[u8]) -> Result<block::MessageTally, Error> {
     let walker = Some(unitape_base::capture::CaptureWalker::default());

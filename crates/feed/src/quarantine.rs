@@ -37,7 +37,7 @@ pub struct RawLog {
     file: Option<File>,
     len: u64,
     /// What was appended and is not in the file yet, see [`RawLog::open_held`].
-    held: Option<Vec<u8>>,
+    pending_bytes: Option<Vec<u8>>,
 }
 
 /// One entry of the quarantine.
@@ -80,12 +80,12 @@ pub struct QuarantineEntry {
     head: Arc<[u8]>,
 }
 
-/// The quarantine of a tape, and what was met on the way to it.
+/// The quarantine of a tape, and the findings of reading it.
 #[derive(Debug)]
 pub struct QuarantineListing {
     /// The entries, in tape order.
     pub entries: Vec<QuarantineEntry>,
-    /// The reader, which knows what it passed over and could not check.
+    /// The reader, which knows the parts that it skipped or could not check.
     pub reader: Reader,
     /// Names whose definitions are lost.
     pub names: LostNameCounts,
@@ -94,11 +94,11 @@ pub struct QuarantineListing {
 }
 
 impl QuarantineListing {
-    /// Compares the bytes of all entries with their hash, unless the listing is read without checks; gives how many are
+    /// Compares the bytes of all entries with their hash, unless the listing is read without checks; returns how many are
     /// damaged.
     ///
     /// # Errors
-    /// When the raw log of the tape in `dir` cannot be read.
+    /// Fails if the raw log of the tape in `dir` cannot be read.
     pub fn compare(&mut self, dir: &Path) -> Result<u64, Error> {
         let mut damaged = 0;
         if self.verify {
@@ -113,21 +113,21 @@ impl QuarantineListing {
 }
 
 impl RawLog {
-    /// The raw log of the tape in `dir`, of which the tape refers to the first `len` bytes; bytes of a killed writer
-    /// after them are cut off.
+    /// Opens the raw log of the tape in `dir`. The tape refers to its first `len` bytes; bytes after them come from a
+    /// killed writer and are cut off.
     ///
     /// # Errors
-    /// When it is shorter than that, or cannot be opened.
+    /// Fails if the log is shorter than `len`, or cannot be opened.
     pub fn open(dir: &Path, len: u64) -> Result<Self, Error> {
         let mut log = Self::open_held(dir, len)?;
         log.release()?;
         Ok(log)
     }
 
-    /// As [`RawLog::open`], but nothing of the file changes before [`RawLog::release`].
+    /// Opens the raw log like [`RawLog::open`], but leaves the file unchanged until [`RawLog::release`].
     ///
     /// # Errors
-    /// As those of [`RawLog::open`].
+    /// Fails as [`RawLog::open`] does.
     pub fn open_held(dir: &Path, len: u64) -> Result<Self, Error> {
         let path = dir.join(RAW_LOG);
         let fail = |source| Error::Raw { path: path.clone(), source };
@@ -135,46 +135,46 @@ impl RawLog {
             Ok(file) => {
                 let have = file.metadata().map_err(fail)?.len();
                 if have < len {
-                    let what = format!("{have} bytes, but the tape refers to {len}");
-                    return Err(fail(IoError::new(ErrorKind::UnexpectedEof, what)));
+                    let reason = format!("{have} bytes, but the tape refers to {len}");
+                    return Err(fail(IoError::new(ErrorKind::UnexpectedEof, reason)));
                 }
                 Some(file)
             }
             Err(e) if e.kind() == ErrorKind::NotFound && len == 0 => None,
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                let what = format!("is missing, but the tape refers to {len} bytes of it");
-                return Err(fail(IoError::new(ErrorKind::UnexpectedEof, what)));
+                let reason = format!("is missing, but the tape refers to {len} bytes of it");
+                return Err(fail(IoError::new(ErrorKind::UnexpectedEof, reason)));
             }
             Err(e) => return Err(fail(e)),
         };
-        Ok(Self { path, file, len, held: Some(Vec::new()) })
+        Ok(Self { path, file, len, pending_bytes: Some(Vec::new()) })
     }
 
-    /// Writes what was appended since, and cuts off what is after it.
+    /// Writes the messages appended since, and cuts off the bytes after them.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn release(&mut self) -> Result<(), Error> {
-        let Some(held) = self.held.take() else { return Ok(()) };
+        let Some(pending_bytes) = self.pending_bytes.take() else { return Ok(()) };
         let len = self.len;
-        self.len -= held.len() as u64;
-        if !held.is_empty() {
-            self.append(&held)?;
+        self.len -= pending_bytes.len() as u64;
+        if !pending_bytes.is_empty() {
+            self.append(&pending_bytes)?;
         }
         let fail = |source| Error::Raw { path: self.path.clone(), source };
         self.file.as_ref().map_or(Ok(()), |file| file.set_len(len)).map_err(fail)
     }
 
-    /// Appends a message; gives where it is.
+    /// Appends a message; returns its offset.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn append(&mut self, raw: &[u8]) -> Result<u64, Error> {
-        if let Some(held) = &mut self.held {
-            let at = self.len;
-            held.extend_from_slice(raw);
+        if let Some(pending_bytes) = &mut self.pending_bytes {
+            let offset = self.len;
+            pending_bytes.extend_from_slice(raw);
             self.len += raw.len() as u64;
-            return Ok(at);
+            return Ok(offset);
         }
         let fail = |source| Error::Raw { path: self.path.clone(), source };
         let file = match &self.file {
@@ -186,15 +186,15 @@ impl RawLog {
             }
         };
         file.write_all_at(raw, self.len).map_err(fail)?;
-        let at = self.len;
+        let offset = self.len;
         self.len += raw.len() as u64;
-        Ok(at)
+        Ok(offset)
     }
 
     /// Makes it durable.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn sync(&self) -> Result<(), Error> {
         match &self.file {
             Some(file) => file.sync_data().map_err(|source| Error::Raw { path: self.path.clone(), source }),
@@ -204,7 +204,7 @@ impl RawLog {
 }
 
 impl QuarantineEntry {
-    /// Whether nothing has become of it yet.
+    /// Returns whether the entry is neither recovered nor superseded.
     pub fn is_open(&self) -> bool {
         !self.recovered && !self.superseded
     }
@@ -213,40 +213,40 @@ impl QuarantineEntry {
 /// Marks the entry that a definition says its grown file has superseded.
 fn supersede(entries: &mut [QuarantineEntry], definition: &Event<'_>) {
     let Some((true, from)) = growth_of(definition) else { return };
-    let of = uint(definition, EventField::Of).unwrap_or(0) as u32;
-    let last = entries.iter_mut().rev().find(|e| e.source_id == of && e.offset == from);
+    let first_id = uint(definition, EventField::Of).unwrap_or(0) as u32;
+    let last = entries.iter_mut().rev().find(|e| e.source_id == first_id && e.offset == from);
     if let Some(entry) = last {
         entry.superseded = true;
     }
 }
 
-/// The quarantine of the tape in `dir`, in tape order.
+/// Lists the quarantine of the tape in `dir`, in tape order.
 ///
 /// # Errors
-/// When the tape cannot be read.
+/// Fails if the tape cannot be read.
 pub fn list(dir: &Path) -> Result<Vec<QuarantineEntry>, Error> {
     Ok(list_with(dir, ReadOptions::default())?.entries)
 }
 
-/// The quarantine of the tape in `dir`, read with or without checks.
+/// Lists the quarantine of the tape in `dir`, read with or without checks.
 ///
 /// # Errors
-/// As [`list`].
+/// Fails as [`list`] does.
 pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, Error> {
     let (mut account, mut reader) = retention_checkpoint::open_at_checkpoint(dir, options)?;
-    let mut lost = LostDefinitions::new(dir, options.skip_damage);
+    let mut lost_definitions = LostDefinitions::new(dir, options.skip_damage);
     let mut entries = Vec::new();
     let mut late = HashSet::new();
     while let Some(run) = reader.next_run(1 << 20)? {
-        lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+        lost_definitions.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
         let mut refused = None;
-        for (at, header, frame) in frames(run.bytes) {
-            let position = run.position.plus(at as u64);
+        for (offset, header, frame) in frames(run.bytes) {
+            let position = run.position.plus(offset as u64);
             // After damage the account cannot close.
-            if let Err(what) = account.add(frame)
+            if let Err(reason) = account.add(frame)
                 && !options.skip_damage
             {
-                refused = Some((position, what));
+                refused = Some((position, reason));
                 break;
             }
             let Some(event) = Event::new(frame) else { continue };
@@ -257,17 +257,17 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, 
                 continue;
             }
             if header.flags() & flags::LATE != 0 && event.kind() != EventKind::Quarantine {
-                late.insert(place(&account, &event));
+                late.insert(source_and_offset(&account, &event));
             } else if event.kind() == EventKind::Quarantine {
                 entries.push(entry(&account, &event, position));
             }
         }
-        if let Some((position, what)) = refused {
-            return Err(reader.damage_at(position, &what).into());
+        if let Some((position, reason)) = refused {
+            return Err(reader.damage_at(position, &reason).into());
         }
     }
     let headed: BTreeSet<u32> =
-        account.sources.iter().flat_map(|source| source.headed.keys().copied()).collect();
+        account.sources.iter().flat_map(|source| source.head_hashes.keys().copied()).collect();
     let heads = read_heads(dir, entries.iter().map(|e| e.extent_id).filter(|id| headed.contains(id)))?;
     for e in &mut entries {
         e.recovered = !e.superseded && late.contains(&(e.source_id, e.offset));
@@ -278,8 +278,8 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, 
     Ok(QuarantineListing { entries, reader, names: account.names.lost_names(), verify: options.verify })
 }
 
-/// Reads the first bytes of sources that definitions of these ids have, out of the dictionary log of the tape in `dir`:
-/// retention may have removed the definitions from the tape. A log that is damaged gives those before the damage.
+/// Reads the first bytes of sources for the definitions with these ids, from the dictionary log of the tape in `dir`:
+/// retention may have removed the definitions from the tape. From a damaged log, returns those before the damage.
 fn read_heads(dir: &Path, ids: impl Iterator<Item = u32>) -> Result<HashMap<u32, Arc<[u8]>>, Error> {
     let mut wanted: BTreeSet<u32> = ids.collect();
     let mut heads = HashMap::new();
@@ -304,25 +304,25 @@ fn read_heads(dir: &Path, ids: impl Iterator<Item = u32>) -> Result<HashMap<u32,
     Ok(heads)
 }
 
-/// The entry whose event is at `position`, with its raw bytes.
+/// Returns the entry whose event is at `position`, with its raw bytes.
 ///
 /// # Errors
-/// When there is none, or its bytes cannot be read or are not what they were.
+/// Fails if there is no such entry, or if its bytes cannot be read or have changed.
 pub fn show(dir: &Path, position: Position) -> Result<(QuarantineEntry, Vec<u8>), Error> {
     show_in(dir, &list_with(dir, ReadOptions::default())?, position)
 }
 
-/// The entry of a listing whose event is at `position`, with its raw bytes.
+/// Returns the entry of a listing whose event is at `position`, with its raw bytes.
 ///
 /// # Errors
-/// As [`show`].
+/// Fails as [`show`] does.
 pub fn show_in(
     dir: &Path,
     listing: &QuarantineListing,
     position: Position,
 ) -> Result<(QuarantineEntry, Vec<u8>), Error> {
-    let found = listing.entries.iter().find(|e| e.position == position);
-    let entry = found.ok_or(Error::NoEntry { position })?;
+    let listed_entry = listing.entries.iter().find(|e| e.position == position);
+    let entry = listed_entry.ok_or(Error::NoEntry { position })?;
     let raw = raw_of(dir, entry)?;
     if listing.verify {
         compare(dir, entry.raw_at, &entry.hash, &raw)?;
@@ -330,8 +330,8 @@ pub fn show_in(
     Ok((entry.clone(), raw))
 }
 
-/// Id of the first definition of an event's source, and the place of its message there.
-fn place(account: &TapeAccount, event: &Event<'_>) -> (u32, u64) {
+/// Returns the id of the first definition of an event's source, and the offset of its message there.
+fn source_and_offset(account: &TapeAccount, event: &Event<'_>) -> (u32, u64) {
     let id = event.source();
     let (id, base) = account.source_of(id).map_or((id, 0), |(s, base)| (s.id, base));
     (id, base + u64::from(event.offset()))
@@ -340,7 +340,7 @@ fn place(account: &TapeAccount, event: &Event<'_>) -> (u32, u64) {
 fn entry(account: &TapeAccount, event: &Event<'_>, position: Position) -> QuarantineEntry {
     let id = event.source();
     let source = account.source_of(id).map(|(source, _)| source);
-    let (source_id, offset) = place(account, event);
+    let (source_id, offset) = source_and_offset(account, event);
     QuarantineEntry {
         position,
         source: source.map_or_else(String::new, |s| format!("{}/{}", s.feed, s.file)),
@@ -359,7 +359,7 @@ fn entry(account: &TapeAccount, event: &Event<'_>, position: Position) -> Quaran
     }
 }
 
-/// A position in JSON is a plain number.
+/// Serializes a position as a plain number.
 fn number<S: Serializer>(position: &Position, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(position.0)
 }
@@ -368,10 +368,10 @@ fn raw_of(dir: &Path, entry: &QuarantineEntry) -> Result<Vec<u8>, Error> {
     raw_bytes(dir, entry.raw_at, entry.length)
 }
 
-/// The bytes of a quarantine event of the tape in `dir`, compared with its hash.
+/// Reads the bytes of a quarantine event of the tape in `dir` and compares them with its hash.
 ///
 /// # Errors
-/// When they are not there, or are not what they were.
+/// Fails if the bytes are missing, or have changed.
 pub(crate) fn raw_of_event(dir: &Path, event: &Event<'_>) -> Result<Vec<u8>, Error> {
     let part = |field| uint(event, field).unwrap_or(0);
     let (raw_at, length) = (part(EventField::RawAt), part(EventField::Length));
@@ -380,8 +380,8 @@ pub(crate) fn raw_of_event(dir: &Path, event: &Event<'_>) -> Result<Vec<u8>, Err
     Ok(raw)
 }
 
-fn raw_log_error(dir: &Path, kind: ErrorKind, what: String) -> Error {
-    Error::Raw { path: dir.join(RAW_LOG), source: IoError::new(kind, what) }
+fn raw_log_error(dir: &Path, kind: ErrorKind, reason: String) -> Error {
+    Error::Raw { path: dir.join(RAW_LOG), source: IoError::new(kind, reason) }
 }
 
 /// Reads `length` bytes of the raw log of the tape in `dir`, from `raw_at` on.
@@ -401,10 +401,10 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
         // Asked before memory is: the length is what the tape says, and a tape can be damaged.
         let have = file.metadata()?.len();
         if raw_at.checked_add(length).is_none_or(|end| have < end) {
-            let what = format!(
+            let reason = format!(
                 "it has {have} bytes, but an event names {length} bytes at {raw_at}; see `unitape tape verify`"
             );
-            return Err(IoError::new(ErrorKind::UnexpectedEof, what));
+            return Err(IoError::new(ErrorKind::UnexpectedEof, reason));
         }
         let mut raw = vec![0; length as usize];
         file.read_exact_at(&mut raw, raw_at)?;
@@ -417,7 +417,7 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
 mod tests {
     use super::*;
 
-    /// A merge that was refused had cut off bytes that its tape refers to.
+    /// Guards against a refused merge that cut off bytes to which its tape refers.
     #[test]
     fn held_bytes_change_nothing_before_they_are_released() {
         let dir = tempfile::tempdir().unwrap();

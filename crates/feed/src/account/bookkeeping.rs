@@ -15,47 +15,48 @@ use unitape_model::{EventBuilder, EventField, EventKind, EventValue, UnixNanos, 
 pub struct SourceDefinitionFields<'d> {
     /// Its own id.
     pub id: u32,
-    /// The id of the source's first definition, of which this is one more 4 GiB or another mapping; 0 where it is the first.
-    pub of: u32,
+    /// The id of the source's first definition if this one is for a further 4 GiB or another mapping; 0 for the first
+    /// definition.
+    pub first_id: u32,
     /// Format, mapping and books.
-    pub sort: &'d FormatId,
+    pub format_id: &'d FormatId,
     /// Offset in the source from which the events count theirs, bytes.
     pub base: u64,
 }
 
-/// The definition of a source.
+/// Writes the definition of a source.
 pub fn source_frame(out: &mut Vec<u8>, feed: &str, facts: &SourceFacts, parts: SourceDefinitionFields<'_>) {
     let e = begin_source(out, feed, facts, parts);
     e.finish(0).expect("a definition is short");
 }
 
-/// A definition of a source that is not finished.
+/// Begins the definition of a source; the caller must finish it.
 fn begin_source<'o>(
     out: &'o mut Vec<u8>,
     feed: &str,
     facts: &SourceFacts,
     parts: SourceDefinitionFields<'_>,
 ) -> EventBuilder<'o> {
-    let SourceDefinitionFields { id, of, sort, base } = parts;
+    let SourceDefinitionFields { id, first_id, format_id, base } = parts;
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
-    if of != 0 {
-        set(&mut e, EventField::Of, EventValue::UInt(of.into()));
+    if first_id != 0 {
+        set(&mut e, EventField::Of, EventValue::UInt(first_id.into()));
     }
     set(&mut e, EventField::Base, EventValue::UInt(base));
     if let Some(size) = facts.size {
         set(&mut e, EventField::Size, EventValue::UInt(size));
     }
-    set(&mut e, EventField::Format, EventValue::Text(&sort.format));
+    set(&mut e, EventField::Format, EventValue::Text(&format_id.format));
     if let Some(hash) = &facts.hash {
         set(&mut e, EventField::Hash, EventValue::Text(hash));
     }
     set(&mut e, EventField::Feed, EventValue::Text(feed));
     set(&mut e, EventField::File, EventValue::Text(&facts.file));
-    if let Some(mapping) = &sort.mapping {
+    if let Some(mapping) = &format_id.mapping {
         set(&mut e, EventField::Mapping, EventValue::Text(mapping));
     }
-    if let Some(books) = &sort.books {
+    if let Some(books) = &format_id.books {
         e.keep_unmapped("books", &json_string(books.as_bytes())).expect("a name of five bytes");
     }
     e
@@ -65,7 +66,8 @@ fn begin_source<'o>(
 /// Their events carry the definition's id.
 pub const HEAD: &str = "head";
 
-/// The definition of the messages in quarantine that cannot be read without these first bytes of their source.
+/// Writes the definition for quarantined messages that need the first bytes of their source. The definition holds
+/// these bytes.
 pub fn head_frame(out: &mut Vec<u8>, feed: &str, file: &str, parts: SourceDefinitionFields<'_>, head: &[u8]) {
     let facts = SourceFacts { file: file.to_owned(), size: None, hash: None };
     let mut e = begin_source(out, feed, &facts, parts);
@@ -73,12 +75,12 @@ pub fn head_frame(out: &mut Vec<u8>, feed: &str, file: &str, parts: SourceDefini
     e.finish(0).expect("a definition with the head of a source is short");
 }
 
-/// That the file of a source has grown: a further definition of it, with what its file is now.
+/// Writes a further definition of a source whose file has grown. It states the file's present size and hash.
 pub fn growth_frame(
     out: &mut Vec<u8>,
     id: u32,
     source: &SourceAccount,
-    sort: &FormatId,
+    format_id: &FormatId,
     growth: &FileGrowth,
 ) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
@@ -89,13 +91,13 @@ pub fn growth_frame(
     if let Some(size) = facts.and_then(|f| f.size) {
         set(&mut e, EventField::Size, EventValue::UInt(size));
     }
-    set(&mut e, EventField::Format, EventValue::Text(&sort.format));
+    set(&mut e, EventField::Format, EventValue::Text(&format_id.format));
     if let Some(hash) = facts.and_then(|f| f.hash.as_deref()) {
         set(&mut e, EventField::Hash, EventValue::Text(hash));
     }
     set(&mut e, EventField::Feed, EventValue::Text(&source.feed));
     set(&mut e, EventField::File, EventValue::Text(&source.file));
-    if let Some(mapping) = &sort.mapping {
+    if let Some(mapping) = &format_id.mapping {
         set(&mut e, EventField::Mapping, EventValue::Text(mapping));
     }
     let key = if growth.superseded { SUPERSEDED } else { GROWN };
@@ -110,19 +112,19 @@ pub const GROWN: &str = "grown";
 /// these events carry the definition's id. The source itself stays with its own mapping.
 pub const RETRIED: &str = "retried";
 
-/// The definition of the events that a retry makes by another mapping than that of their source.
-pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, sort: &FormatId, base: u64) {
+/// Writes the definition for events that a retry makes with another mapping than the source's.
+pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, format_id: &FormatId, base: u64) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
     set(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
     set(&mut e, EventField::Base, EventValue::UInt(base));
-    set(&mut e, EventField::Format, EventValue::Text(&sort.format));
+    set(&mut e, EventField::Format, EventValue::Text(&format_id.format));
     set(&mut e, EventField::Feed, EventValue::Text(&source.feed));
     set(&mut e, EventField::File, EventValue::Text(&source.file));
-    if let Some(mapping) = &sort.mapping {
+    if let Some(mapping) = &format_id.mapping {
         set(&mut e, EventField::Mapping, EventValue::Text(mapping));
     }
-    if let Some(books) = &sort.books {
+    if let Some(books) = &format_id.books {
         e.keep_unmapped("books", &json_string(books.as_bytes())).expect("a name of five bytes");
     }
     e.keep_unmapped(RETRIED, "true").expect("a short name");
@@ -148,7 +150,7 @@ pub struct ProgressMark {
     pub hash: Option<blake3::Hash>,
 }
 
-/// A mark of progress, with the account so far and what the feed's order depends on.
+/// Writes a mark of progress with the account so far and the numbers on which the feed's order depends.
 pub fn progress_frame(out: &mut Vec<u8>, mark: &ProgressMark, t: MessageTally, sessions: &FeedSessions) {
     let mut e = EventBuilder::begin(out, EventKind::Progress, UnixNanos(mark.running_max));
     e.source(mark.source, 0);
@@ -171,9 +173,9 @@ pub fn progress_frame(out: &mut Vec<u8>, mark: &ProgressMark, t: MessageTally, s
     if let Some(hash) = &mark.hash {
         set(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
     }
-    for (session, seen) in sessions.iter() {
+    for (session, numbers) in sessions.iter() {
         let name = String::from_utf8_lossy(session);
-        e.keep_unmapped(&name, &format!("\"{seen}\"")).expect("a session's name is short");
+        e.keep_unmapped(&name, &format!("\"{numbers}\"")).expect("a session's name is short");
     }
     e.finish(flags::LAST).expect("a progress mark is short");
 }

@@ -9,12 +9,12 @@ pub(crate) const MERGE_STATE: &str = "merge.state";
 /// Refuses to put anything else onto a merge of tapes: the next merge could not continue after it.
 ///
 /// # Errors
-/// The tape in `dir` is one.
+/// Fails if the tape in `dir` is a merged tape.
 pub(crate) fn refuse_merge(dir: &Path) -> Result<(), Error> {
     if !dir.join(MERGE_STATE).exists() {
         return Ok(());
     }
-    let what = "it is a merge of tapes, onto which nothing else goes; use a new tape, or --tape-in. What is in quarantine \
+    let reason = "it is a merge of tapes, onto which nothing else goes; use a new tape, or --tape-in. What is in quarantine \
                 is retried on its own tape";
-    Err(Error::Config { origin: dir.display().to_string(), what: what.to_owned() })
+    Err(Error::Config { origin: dir.display().to_string(), reason: reason.to_owned() })
 }

@@ -26,7 +26,7 @@ use unitape_model::{
 };
 use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
-/// The name under which an event keeps what the sum or the number of its transactions differs from.
+/// The name under which an event keeps the stated sum or number from which its transactions differ.
 pub const SUM_DIFFERS: &str = "sum_differs";
 
 /// Returns whether the event says that a sum differs.
@@ -41,7 +41,7 @@ pub(crate) fn says_sum_differs(event: &Event<'_>) -> bool {
 pub struct TapeAccount {
     /// All names and sources.
     pub names: DefinitionTable,
-    /// Sources in the order of their definitions; further stretches of 4 GiB are folded into their first.
+    /// Sources in the order of their definitions; each further 4 GiB is folded into the first.
     pub sources: Vec<SourceAccount>,
     /// Events by number of their kind.
     pub by_kind: [u64; 64],
@@ -58,22 +58,22 @@ pub struct TapeAccount {
     /// Messages that a merge appended after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
-    pub ahead: u64,
-    /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them.
+    pub clock_ahead: u64,
+    /// Gaps of packets that arrived on no line of a market-data feed, and of messages outside these packets.
     pub gaps: u64,
-    /// Messages that state another sum, or another number, than their transactions come to.
+    /// Messages that state another sum or number than their transactions add up to.
     pub sums_differ: u64,
-    /// The message in hand is one of them.
+    /// The current message is one of them.
     pub(crate) differs: bool,
     /// Lines of market data that are down, by feed: names of channel and line.
     pub lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
     /// Parts of other tapes that a merge lacks, or has without a check.
     pub tape_gaps: TapeGapAccount,
-    /// The frames in hand are those of a unit that has begun before.
-    pub(crate) within: Option<bool>,
-    /// The oldest position, where what was before it is gone and nobody kept an account of it.
+    /// The current frames belong to a unit that began earlier.
+    pub(crate) open_unit_recovered: Option<bool>,
+    /// The oldest position, if earlier frames are gone and their account was not kept.
     pub(crate) partial_from: Option<Position>,
-    /// The first mark of progress that says something else than the tape before it.
+    /// The first mark of progress that contradicts the tape before it.
     pub mismatch: Option<AccountMismatch>,
 }
 
@@ -83,7 +83,7 @@ pub struct AccountMismatch {
     /// Position of the mark, if known.
     pub position: Option<Position>,
     /// The value in the mark, and the value of the tape.
-    pub what: String,
+    pub difference: String,
 }
 
 /// The account of a source, from the tape.
@@ -100,7 +100,7 @@ pub struct SourceAccount {
     /// BLAKE3 in hex, where it was known.
     pub hash: Option<String>,
     /// Format and mapping.
-    pub sort: FormatId,
+    pub format_id: FormatId,
     /// The account at its last mark of progress.
     pub tally: MessageTally,
     /// Messages after that mark that are on the tape, without those that became nothing.
@@ -112,17 +112,17 @@ pub struct SourceAccount {
     /// Start of the last message after that mark that is on the tape.
     pub last_offset: Option<u64>,
     /// Starts of the messages after that mark whose time leads by more than it may, in order.
-    pub ahead: Vec<u64>,
+    pub ahead_offsets: Vec<u64>,
     /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
     pub further: BTreeMap<u32, u32>,
     /// Those of its further definitions that have its first bytes, with the hash of these bytes.
-    pub headed: BTreeMap<u32, blake3::Hash>,
-    /// Likewise, ids of definitions that a retry gave what it recovered with another mapping.
+    pub head_hashes: BTreeMap<u32, blake3::Hash>,
+    /// Ids of definitions for events that a retry recovered with another mapping, likewise.
     pub retried: BTreeMap<u32, u32>,
     /// Format and mapping of each of its definitions.
-    pub sorts: BTreeMap<u32, FormatId>,
+    pub format_ids: BTreeMap<u32, FormatId>,
     /// Id of the definition that its present mapping began with.
-    pub sort_id: u32,
+    pub mapping_start_id: u32,
     /// Units of it, bookkeeping included.
     pub units: u64,
     /// The number of bytes up to its last mark with a hash, and their hash.
@@ -132,7 +132,7 @@ pub struct SourceAccount {
 }
 
 impl SourceAccount {
-    /// Its file has grown, and reading continues at `from`; a message `superseded` there leaves the account.
+    /// Continues the account of a grown file, read on from `from`; removes a message `superseded` there.
     fn grow(&mut self, superseded: bool, from: u64) {
         self.end = false;
         if !superseded {
@@ -150,7 +150,8 @@ impl SourceAccount {
         }
     }
 
-    /// The number of the 4 GiB that events with this id of a definition lie in; `None` for another source's.
+    /// Returns which 4 GiB extent of the source the events with this definition id are in; `None` if the id belongs
+    /// to another source.
     pub fn extent_of(&self, id: u32) -> Option<u32> {
         if id == self.id { Some(0) } else { self.further.get(&id).or_else(|| self.retried.get(&id)).copied() }
     }
@@ -181,24 +182,24 @@ pub struct AccountSummary {
     /// Quarantined messages that a retry has made events of; printed if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub recovered: u64,
-    /// Messages whose sequence number had come before, kept and flagged; printed where there are any.
+    /// Messages whose sequence number had arrived before, kept and flagged; printed if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeats: u64,
-    /// Repeats that nobody can confirm, because a bound was met.
+    /// Repeats that cannot be confirmed, because a bound was met.
     #[serde(skip_serializing_if = "is_zero")]
     pub unsure: u64,
-    /// Entries of repeating groups of which each makes an event, up to the last mark of progress of each source; printed where
-    /// there are any.
+    /// Entries of repeating groups that each make an event, up to the last mark of progress of each source; printed
+    /// if there are any.
     #[serde(skip_serializing_if = "EntryTally::is_empty")]
     pub entries: EntryTally,
     /// Messages whose time leads by more than it may; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub clock_ahead: u64,
-    /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them; printed
-    /// where there are any.
+    /// Gaps of packets that arrived on no line of a market-data feed, and of messages outside these packets; printed
+    /// if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
-    /// Messages that state another sum, or another number, than their transactions come to; printed where there are any.
+    /// Messages that state another sum or number than their transactions add up to; printed if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub sums_differ: u64,
     /// Lines of market data that are down at the end of the tape: feed, channel and line; printed where there are any.
@@ -239,8 +240,8 @@ impl AccountSummary {
         self.quarantined.saturating_sub(self.recovered)
     }
 
-    /// Returns whether something is in quarantine, was lost on its way to us, or can be lost now because a line is down; or
-    /// whether a message states another sum than its transactions come to.
+    /// Returns whether the feed has a flaw: messages in quarantine, data lost on the way or at risk because a line is
+    /// down, or a message whose stated sum differs from its transactions.
     pub fn is_flawed(&self) -> bool {
         self.quarantined_open() > 0
             || self.gaps + self.tape_gaps + self.sums_differ > 0
@@ -260,13 +261,13 @@ impl Default for TapeAccount {
             next_source: 1,
             placed_max: (i64::MIN, i64::MIN),
             late: 0,
-            ahead: 0,
+            clock_ahead: 0,
             gaps: 0,
             sums_differ: 0,
             differs: false,
             lines_down: BTreeMap::new(),
             tape_gaps: TapeGapAccount::default(),
-            within: None,
+            open_unit_recovered: None,
             partial_from: None,
             mismatch: None,
         }
@@ -277,7 +278,7 @@ impl TapeAccount {
     /// Reads the account of the tape in `dir`.
     ///
     /// # Errors
-    /// When the tape cannot be read or its definitions do not fit together.
+    /// Fails if the tape cannot be read or its definitions do not fit together.
     pub fn load(dir: &Path) -> Result<Self, Error> {
         Self::load_with(dir, ReadOptions::default())
     }
@@ -285,7 +286,7 @@ impl TapeAccount {
     /// Reads the account with or without checks; contents of skipped damage are missing from the account.
     ///
     /// # Errors
-    /// As [`TapeAccount::load`].
+    /// Fails as [`TapeAccount::load`] does.
     pub fn load_with(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
         let mut tries = 0;
         loop {
@@ -310,7 +311,7 @@ impl TapeAccount {
         account
     }
 
-    /// The last file that it knows of the journal of this feed.
+    /// Finds the feed's last journal file in this account.
     pub fn last_journal_file(&self, feed: &str) -> LastFile {
         let of_feed = self.sources.iter().filter(|source| source.feed == feed);
         let files = of_feed.filter_map(|source| {
@@ -321,14 +322,14 @@ impl TapeAccount {
 
     fn read(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
         let (mut account, mut reader) = retention_checkpoint::open_at_checkpoint(dir, options)?;
-        let mut lost = LostDefinitions::new(dir, options.skip_damage);
+        let mut lost_definitions = LostDefinitions::new(dir, options.skip_damage);
         while let Some(run) = reader.next_run(1 << 20)? {
-            lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+            lost_definitions.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
             if options.skip_damage {
                 // A mark that does not fit follows from the loss.
                 frames(run.bytes).for_each(|(_, _, frame)| _ = account.add(frame));
-            } else if let Err((position, what)) = account.add_run(run.position, run.bytes) {
-                return Err(reader.damage_at(position, &what).into());
+            } else if let Err((position, reason)) = account.add_run(run.position, run.bytes) {
+                return Err(reader.damage_at(position, &reason).into());
             }
         }
         Ok(account)
@@ -337,12 +338,12 @@ impl TapeAccount {
     /// Takes a run of frames that is at `position` into account.
     ///
     /// # Errors
-    /// The first frame that does not fit those before it, and the reason.
+    /// Fails at the first frame that does not fit the frames before it; returns its position and the reason.
     pub(crate) fn add_run(&mut self, position: Position, run: &[u8]) -> Result<(), (Position, String)> {
-        for (at, _, frame) in frames(run) {
-            let position = position.plus(at as u64);
+        for (offset, _, frame) in frames(run) {
+            let position = position.plus(offset as u64);
             let agreed = self.mismatch.is_none();
-            self.add(frame).map_err(|what| (position, what))?;
+            self.add(frame).map_err(|reason| (position, reason))?;
             if let Some(mismatch) = self.mismatch.as_mut().filter(|_| agreed) {
                 mismatch.position = Some(position);
             }
@@ -353,7 +354,7 @@ impl TapeAccount {
     /// Takes one frame into account.
     ///
     /// # Errors
-    /// The mismatch between this frame and the frames before it.
+    /// Fails if this frame does not fit the frames before it.
     pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
         // A user's message is of no source.
         let event = self.names.admit_frame(frame).map_err(|flaw| flaw.to_string())?;
@@ -370,7 +371,7 @@ impl TapeAccount {
             // It is no message of its source.
             return Ok(());
         }
-        self.take(&event)?;
+        self.add_event(&event)?;
         if event.header().is_last() {
             let id = match event.kind() {
                 EventKind::Source => uint(&event, EventField::Index).unwrap_or(0) as u32,
@@ -383,7 +384,7 @@ impl TapeAccount {
         Ok(())
     }
 
-    fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
+    fn add_event(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event.kind() {
             EventKind::Define => Ok(()),
             EventKind::Source => self.define_source(event),
@@ -391,12 +392,12 @@ impl TapeAccount {
             kind => {
                 self.by_kind[usize::from(kind as u8 & 63)] += 1;
                 let (flag, last) = (event.header().flags() & flags::LATE != 0, event.header().is_last());
-                let begins = self.within.is_none();
-                let recovered = match self.within {
+                let begins = self.open_unit_recovered.is_none();
+                let recovered = match self.open_unit_recovered {
                     Some(recovered) => recovered,
                     None => flag && self.is_recovered(event)?,
                 };
-                self.within = Some(recovered).filter(|_| !last);
+                self.open_unit_recovered = Some(recovered).filter(|_| !last);
                 if matches!(kind, EventKind::Payment | EventKind::Statement) {
                     self.differs |= says_sum_differs(event);
                 }
@@ -407,15 +408,15 @@ impl TapeAccount {
                     self.recovered += u64::from(last);
                     return Ok(());
                 }
-                let ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
-                self.ahead += u64::from(ahead && last);
+                let is_ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
+                self.clock_ahead += u64::from(is_ahead && last);
                 if kind == EventKind::Status {
                     self.gaps += u64::from(is_gap(event));
                     self.note_line(event)?;
                 }
                 if flag {
                     self.late += u64::from(last);
-                } else if ahead {
+                } else if is_ahead {
                     // Its time is not believed.
                 } else if kind == EventKind::Clock && self.is_tick(event.source()) {
                     // The time of a tick makes nothing late.
@@ -427,9 +428,9 @@ impl TapeAccount {
                 }
                 if kind == EventKind::Quarantine {
                     let part = |field| uint(event, field).unwrap_or(0);
-                    let (at, length) = (part(EventField::RawAt), part(EventField::Length));
-                    let end = at.checked_add(length).ok_or_else(|| {
-                        format!("a quarantine event names {length} bytes at {at} of quarantine.raw; no file is so long")
+                    let (raw_offset, length) = (part(EventField::RawAt), part(EventField::Length));
+                    let end = raw_offset.checked_add(length).ok_or_else(|| {
+                        format!("a quarantine event names {length} bytes at {raw_offset} of quarantine.raw; no file is so long")
                     })?;
                     self.raw_bytes = self.raw_bytes.max(end);
                 }
@@ -439,8 +440,8 @@ impl TapeAccount {
                     let length = || uint(event, EventField::Length).unwrap_or(0);
                     source.tail = (kind == EventKind::Quarantine).then(|| (offset, length()));
                     source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
-                    if ahead && last {
-                        source.ahead.push(offset);
+                    if is_ahead && last {
+                        source.ahead_offsets.push(offset);
                     }
                     let quarantined = kind == EventKind::Quarantine;
                     source.since = source.since.plus(MessageTally {
@@ -493,22 +494,22 @@ impl TapeAccount {
         Ok(())
     }
 
-    /// A run cannot continue from an account that somebody else has written into: it would leave out what it never
-    /// read.
+    /// Fails if another program wrote into the account: a run that continued from it would leave out messages that it
+    /// never read.
     ///
     /// # Errors
-    /// The mark that does not agree with the tape.
+    /// Fails at the mark that does not agree with the tape.
     pub(crate) fn refuse_mismatch(&self) -> Result<(), Error> {
-        let Some(AccountMismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
+        let Some(AccountMismatch { position, difference }) = self.mismatch.clone() else { return Ok(()) };
         let position = position.unwrap_or_default();
-        Err(Error::Inconsistent { position, what: format!("{what}; use a new tape") })
+        Err(Error::Inconsistent { position, reason: format!("{difference}; use a new tape") })
     }
 
-    /// The account for people.
+    /// Summarizes the account for people.
     pub fn summary(&self) -> AccountSummary {
         let mut summary = AccountSummary {
             recovered: self.recovered,
-            clock_ahead: self.ahead,
+            clock_ahead: self.clock_ahead,
             gaps: self.gaps,
             sums_differ: self.sums_differ,
             lines_down: self.lines_down(),
@@ -563,32 +564,32 @@ impl TapeAccount {
     fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
         let id = uint(event, EventField::Index).unwrap_or(0) as u32;
         let base = uint(event, EventField::Base).unwrap_or(0);
-        let of = uint(event, EventField::Of).unwrap_or(0) as u32;
+        let first_id = uint(event, EventField::Of).unwrap_or(0) as u32;
         let (feed, file) = (text(event, EventField::Feed), text(event, EventField::File));
         let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
         let books = event.unmapped_fields().find(|(name, _)| *name == "books");
         let books = books.and_then(|(_, json)| serde_json::from_str(json).ok());
-        let sort = FormatId {
+        let format_id = FormatId {
             format: text(event, EventField::Format),
             mapping: optional(EventField::Mapping),
             books,
         };
         self.next_source = self.next_source.max(id.saturating_add(1));
-        if of > 0 || base > 0 {
+        if first_id > 0 || base > 0 {
             // Tapes of before `of` name the source by feed and file only.
-            let first = match of {
+            let first = match first_id {
                 0 => self.sources.iter_mut().rev().find(|s| s.feed == feed && s.file == file),
-                of => self.sources.iter_mut().find(|s| s.id == of),
+                definition_id => self.sources.iter_mut().find(|s| s.id == definition_id),
             };
             let first = first.ok_or("a further stretch of a source that is not defined")?;
-            first.sorts.insert(id, sort.clone());
+            first.format_ids.insert(id, format_id.clone());
             if event.unmapped_fields().any(|(name, _)| name == RETRIED) {
                 first.retried.insert(id, (base >> 32) as u32);
                 return Ok(());
             }
             first.further.insert(id, (base >> 32) as u32);
             if let Some(head) = head_of(event) {
-                first.headed.insert(id, blake3::hash(&head));
+                first.head_hashes.insert(id, blake3::hash(&head));
                 return Ok(());
             }
             if let Some((superseded, from)) = growth_of(event) {
@@ -598,8 +599,8 @@ impl TapeAccount {
                 first.size = uint(event, EventField::Size).or(first.size);
                 first.hash = optional(EventField::Hash).or(first.hash.take());
             }
-            if first.sort != sort {
-                (first.sort, first.sort_id) = (sort, id);
+            if first.format_id != format_id {
+                (first.format_id, first.mapping_start_id) = (format_id, id);
             }
             return Ok(());
         }
@@ -607,20 +608,20 @@ impl TapeAccount {
         self.lines_down.remove(&feed);
         self.sources.push(SourceAccount {
             id,
-            sort_id: id,
+            mapping_start_id: id,
             feed,
             file,
             size: uint(event, EventField::Size),
             hash: optional(EventField::Hash),
-            sorts: BTreeMap::from([(id, sort.clone())]),
-            sort,
+            format_ids: BTreeMap::from([(id, format_id.clone())]),
+            format_id,
             ..SourceAccount::default()
         });
         Ok(())
     }
 
-    /// Whether a retry made this late event of a message in quarantine. Its place in the source is then before events
-    /// that the tape already has of it; a merge only ever moves forward.
+    /// Returns whether a retry made this late event from a message in quarantine. Its offset is then before events of
+    /// the source that the tape already has; a merge only moves forward.
     fn is_recovered(&mut self, event: &Event<'_>) -> Result<bool, String> {
         // A retry knows the source of what it recovers.
         if event.source() == 0 {
@@ -652,22 +653,23 @@ impl TapeAccount {
                  {quarantined} in quarantine and {ignored} ignored"
             ));
         }
-        let without =
+        let without_events =
             tally.quarantined.checked_add(tally.duplicates).and_then(|n| n.checked_add(tally.ignored));
-        tally.with_events = without
-            .and_then(|without| tally.messages.checked_sub(without))
+        tally.with_events = without_events
+            .and_then(|excluded_count| tally.messages.checked_sub(excluded_count))
             .ok_or("the account of a source does not close")?;
         let hash = Some(text(event, EventField::Hash)).filter(|t| !t.is_empty());
         let ended = event.field(EventField::End, &mut [0; 36]) == Some(EventValue::Bool(true));
-        let whole = self.partial_from.is_none();
+        let is_complete = self.partial_from.is_none();
         let (source, _) = self.source_mut(event.source())?;
-        let seen = source.tally.plus(source.since);
+        let tape_tally = source.tally.plus(source.since);
         let parts = |t: &MessageTally| [t.with_events, t.events, t.quarantined];
         // Bytes read again under another mapping are counted again, while their first events stay on the tape.
-        let disagrees = whole && source.sort_id == source.id && parts(&seen) != parts(&tally);
+        let disagrees =
+            is_complete && source.mapping_start_id == source.id && parts(&tape_tally) != parts(&tally);
         let mismatch = disagrees.then(|| {
             let ([with_events, events, quarantined], [has_with, has_events, has_quarantined]) =
-                (parts(&tally), parts(&seen));
+                (parts(&tally), parts(&tape_tally));
             format!(
                 "the mark says {with_events} messages with events, {events} events and {quarantined} in quarantine of {}/{}, \
                  the tape has {has_with}, {has_events} and {has_quarantined} before it: unitape did not write one of the two",
@@ -681,50 +683,51 @@ impl TapeAccount {
         }
         source.end = ended;
         source.last_offset = None;
-        source.ahead.clear();
+        source.ahead_offsets.clear();
         source.since = MessageTally::default();
         let name = source.feed.clone();
-        if let Some(what) = mismatch {
-            self.mismatch.get_or_insert(AccountMismatch { position: None, what });
+        if let Some(difference) = mismatch {
+            self.mismatch.get_or_insert(AccountMismatch { position: None, difference });
         }
         let feed = self.feeds.entry(name).or_default();
         let ts = event.ts_event().0;
         feed.running_max = Some(feed.running_max.map_or(ts, |m| m.max(ts)));
         feed.sessions = FeedSessions::default();
-        for (session, seen) in event.unmapped_fields() {
+        for (session, numbers_text) in event.unmapped_fields() {
             // Older marks have the greatest number alone.
-            let set = match seen.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
+            let set = match numbers_text.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
                 Some(text) => SequenceNumberSet::parse(text),
-                None => seen.parse().ok().map(SequenceNumberSet::from_greatest),
+                None => numbers_text.parse().ok().map(SequenceNumberSet::from_greatest),
             };
             let set = set.ok_or_else(|| {
-                format!("a mark says {seen} of session {session:?}: these are no sequence numbers")
+                format!("a mark says {numbers_text} of session {session:?}: these are no sequence numbers")
             })?;
-            feed.sessions.put(session.as_bytes().to_vec(), set);
+            feed.sessions.insert_session(session.as_bytes().to_vec(), set);
         }
         Ok(())
     }
 
-    /// The source that an id of a definition belongs to, and where in it the definition's offsets begin.
+    /// Finds the source that a definition id belongs to, and the source offset at which the definition's offsets
+    /// begin.
     pub fn source_of(&self, id: u32) -> Option<(&SourceAccount, u64)> {
         // Few sources, and the one in use is the last one mostly.
         self.sources.iter().rev().find_map(|s| Some((s, u64::from(s.extent_of(id)?) << 32)))
     }
 
-    /// Whether the source of this id has the ticks of a run's clock.
+    /// Returns whether the source with this id has the ticks of a run's clock.
     fn is_tick(&self, id: u32) -> bool {
-        let found = self.sources.iter().rev().find(|s| s.extent_of(id).is_some());
-        found.is_some_and(|s| s.sort.format == crate::formats::clock::NAME)
+        let source = self.sources.iter().rev().find(|s| s.extent_of(id).is_some());
+        source.is_some_and(|s| s.format_id.format == crate::formats::clock::NAME)
     }
 
     fn source_mut(&mut self, id: u32) -> Result<(&mut SourceAccount, u64), String> {
-        let found = self.sources.iter_mut().rev().find_map(|s| Some((s.extent_of(id)?, s)));
-        let (extent, source) = found.ok_or_else(|| format!("source {id} is not defined"))?;
+        let extent_and_source = self.sources.iter_mut().rev().find_map(|s| Some((s.extent_of(id)?, s)));
+        let (extent, source) = extent_and_source.ok_or_else(|| format!("source {id} is not defined"))?;
         Ok((source, u64::from(extent) << 32))
     }
 }
 
-/// A damaged tape may say any number.
+/// Adds a number and saturates: a damaged tape may state any number.
 fn add(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n);
 }
@@ -748,8 +751,8 @@ pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
     })
 }
 
-/// Whether the event reports lost data. Packets, or messages outside the packets reported lost, arrived on no line,
-/// and the venue does not send them again. A venue's own word for a state has no range.
+/// Returns whether the event reports lost data: packets, or messages outside the packets reported lost, that arrived
+/// on no line and that the venue does not send again. A venue's own word for a state has no range.
 fn is_gap(event: &Event<'_>) -> bool {
     let has = |wanted| event.unmapped_fields().any(|(name, _)| name == wanted);
     match event.field(EventField::State, &mut [0; 36]) {
@@ -770,7 +773,7 @@ pub fn marked_entries(event: &Event<'_>) -> EntryTally {
     }
 }
 
-/// An unsigned integer field.
+/// Reads an unsigned integer field; `None` if the event lacks it.
 pub fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::UInt(v)) => Some(v),
@@ -778,7 +781,7 @@ pub fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
     }
 }
 
-/// A text field; empty when it is not there.
+/// Reads a text field; empty if the event lacks it.
 pub fn text(event: &Event<'_>, field: EventField) -> String {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::Text(t)) => t.to_owned(),

@@ -58,7 +58,7 @@ struct RetentionCheckpoint {
     #[serde(default)]
     lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
     tape_gaps: TapeGapAccount,
-    /// A unit lies across the position: whether it is one that was recovered from quarantine.
+    /// Whether a unit lies across the position, and if so, whether it was recovered from quarantine.
     within: Option<bool>,
     sources: Vec<CheckpointSource>,
 }
@@ -92,24 +92,25 @@ struct CheckpointSource {
 
 /// Has the account carried on before segments of a tape are removed; for [`unitape_tape::RemovalOptions`].
 pub fn update_checkpoint() -> RemovalHook {
-    let carried: Mutex<Option<(PathBuf, TapeAccount, Position)>> = Mutex::new(None);
+    let last_account: Mutex<Option<(PathBuf, TapeAccount, Position)>> = Mutex::new(None);
     RemovalHook::new(move |dir, oldest| {
-        let mut carried = carried.lock().unwrap_or_else(PoisonError::into_inner);
-        let at_hand = carried.take().filter(|(of, ..)| of == dir);
-        let account = carry_on(dir, oldest, at_hand.map(|(_, account, at)| (account, at)));
-        *carried = Some((dir.to_owned(), account.map_err(|e| e.to_string())?, oldest));
+        let mut last_account = last_account.lock().unwrap_or_else(PoisonError::into_inner);
+        let saved_account = last_account.take().filter(|(account_dir, ..)| account_dir == dir);
+        let account =
+            advance_account(dir, oldest, saved_account.map(|(_, account, position)| (account, position)));
+        *last_account = Some((dir.to_owned(), account.map_err(|e| e.to_string())?, oldest));
         Ok(())
     })
 }
 
-/// The account up to `oldest`, kept in `dir`.
-fn carry_on(
+/// Advances the account kept in `dir` to `oldest`.
+fn advance_account(
     dir: &Path,
     oldest: Position,
-    at_hand: Option<(TapeAccount, Position)>,
+    saved_account: Option<(TapeAccount, Position)>,
 ) -> Result<TapeAccount, Error> {
-    let (mut account, mut reader) = match at_hand {
-        Some((account, at)) => (account, Reader::open(dir, StartPosition::At(at))?),
+    let (mut account, mut reader) = match saved_account {
+        Some((account, start)) => (account, Reader::open(dir, StartPosition::At(start))?),
         None => open_at_checkpoint(dir, ReadOptions::default())?,
     };
     refuse_partial(&account)?;
@@ -119,21 +120,21 @@ fn carry_on(
         if run.position >= oldest {
             break;
         }
-        if let Err((position, what)) = account.add_run(run.position, run.bytes) {
-            return Err(reader.damage_at(position, &what).into());
+        if let Err((position, reason)) = account.add_run(run.position, run.bytes) {
+            return Err(reader.damage_at(position, &reason).into());
         }
     }
     if reader.position() < oldest {
-        let what = format!("the tape ends here, and everything before {oldest} is to go");
-        return Err(Error::Inconsistent { position: reader.position(), what });
+        let reason = format!("the tape ends here, and everything before {oldest} is to go");
+        return Err(Error::Inconsistent { position: reader.position(), reason });
     }
     store(dir, &account, &reader.id().to_string(), oldest)?;
     Ok(account)
 }
 
-/// The account of what is gone, and a reader that is where it ends.
+/// Opens a tape at its oldest frame: returns the account of the removed frames and a reader after them.
 ///
-/// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
+/// If no account was kept, the returned account has only names and sources and is marked as partial.
 pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {
     let mut tries = 0;
     loop {
@@ -148,19 +149,20 @@ pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccou
 fn try_begin(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {
     let mut reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let first = reader.position();
-    let gone = load(dir, &reader.id().to_string())?.filter(|gone| Position(gone.position) >= first);
+    let checkpoint =
+        load(dir, &reader.id().to_string())?.filter(|checkpoint| Position(checkpoint.position) >= first);
     let mut account = TapeAccount::default();
     if options.skip_damage {
         account.names.set_log(LostDefinitions::names(dir));
     }
-    let from = match &gone {
-        Some(gone) => Position(gone.position),
+    let from = match &checkpoint {
+        Some(checkpoint) => Position(checkpoint.position),
         None if first == Position(0) => return Ok((account, reader)),
         None => first,
     };
     LostDefinitions::new(dir, options.skip_damage).learn_before(from, |_, frame| account.add(frame))?;
-    match gone {
-        Some(gone) => gone.restore(&mut account)?,
+    match checkpoint {
+        Some(checkpoint) => checkpoint.restore(&mut account)?,
         None => account.partial_from = Some(first),
     }
     if from > first {
@@ -169,33 +171,40 @@ fn try_begin(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), 
     Ok((account, reader))
 }
 
-/// The account up to `position` as a value that [`load_up_to`] restores, without names and sources.
+/// Encodes the account up to `position`, without names and sources, as a value that [`load_up_to`] restores.
 pub fn kept_account(
     account: &TapeAccount,
     tape: &str,
     position: Position,
 ) -> Result<serde_json::Value, Error> {
-    let kept = serde_json::to_value(RetentionCheckpoint::of(account, tape, position));
-    kept.map_err(|e| Error::Gone { path: NAME.into(), source: e.into() })
+    let checkpoint = serde_json::to_value(RetentionCheckpoint::from_account(account, tape, position));
+    checkpoint.map_err(|e| Error::Gone { path: NAME.into(), source: e.into() })
 }
 
-/// The account of the tape in `dir` up to `end`, from one that was kept where that is not gone.
-pub fn load_up_to(dir: &Path, kept: Option<serde_json::Value>, end: Position) -> Result<TapeAccount, Error> {
+/// Loads the account of the tape in `dir` up to `end`. Continues from `checkpoint_json` if the tape still has the
+/// frames after it.
+pub fn load_up_to(
+    dir: &Path,
+    checkpoint_json: Option<serde_json::Value>,
+    end: Position,
+) -> Result<TapeAccount, Error> {
     let oldest = oldest_position(dir)?;
-    let kept = kept.and_then(|kept| serde_json::from_value::<RetentionCheckpoint>(kept).ok());
-    let kept = kept.filter(|kept| Position(kept.position) >= oldest && Position(kept.position) <= end);
-    let (mut account, mut reader) = match kept {
-        Some(kept) => {
-            let (mut account, from) = (TapeAccount::default(), Position(kept.position));
+    let checkpoint =
+        checkpoint_json.and_then(|json| serde_json::from_value::<RetentionCheckpoint>(json).ok());
+    let checkpoint = checkpoint
+        .filter(|checkpoint| Position(checkpoint.position) >= oldest && Position(checkpoint.position) <= end);
+    let (mut account, mut reader) = match checkpoint {
+        Some(checkpoint) => {
+            let (mut account, from) = (TapeAccount::default(), Position(checkpoint.position));
             LostDefinitions::new(dir, false).learn_before(from, |_, frame| account.add(frame))?;
-            kept.restore(&mut account)?;
+            checkpoint.restore(&mut account)?;
             (account, Reader::open(dir, StartPosition::At(from))?)
         }
         None => open_at_checkpoint(dir, ReadOptions::default())?,
     };
     if reader.position() > end {
-        let what = format!("the account of what came before is wanted at {end}, and retention removed it");
-        return Err(Error::Inconsistent { position: reader.position(), what });
+        let reason = format!("the account of what came before is wanted at {end}, and retention removed it");
+        return Err(Error::Inconsistent { position: reader.position(), reason });
     }
     while reader.position() < end {
         let Some(run) = reader.next_run(1 << 20)? else { break };
@@ -203,22 +212,22 @@ pub fn load_up_to(dir: &Path, kept: Option<serde_json::Value>, end: Position) ->
             break;
         }
         let bytes = run.bytes.len().min((end.0 - run.position.0) as usize);
-        if let Err((position, what)) = account.add_run(run.position, &run.bytes[..bytes]) {
-            return Err(reader.damage_at(position, &what).into());
+        if let Err((position, reason)) = account.add_run(run.position, &run.bytes[..bytes]) {
+            return Err(reader.damage_at(position, &reason).into());
         }
     }
     Ok(account)
 }
 
-/// The damage to the account of what retention removed, for [`unitape_tape::repair`]; none if the account is sound or
+/// Checks the account that retention keeps, for [`unitape_tape::repair`]. Returns `None` if the account is sound or
 /// absent.
 ///
 /// # Errors
-/// The tape cannot be looked at.
+/// Fails if the tape cannot be read.
 pub fn checkpoint_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
     // A tape without an identity cannot be judged; the next repair knows its identity.
     let Ok(meta) = TapeManifest::load(dir) else { return Ok(None) };
-    let what = match load(dir, &meta.id.to_string()) {
+    let reason = match load(dir, &meta.id.to_string()) {
         Err(Error::Gone { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => {
             source.to_string()
         }
@@ -233,19 +242,19 @@ pub fn checkpoint_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
         }
     };
     let (file, action) = (dir.join(NAME), action.to_owned());
-    Ok(Some(ForeignDamage { file, offset: 0, what, spare, stays: false, action }))
+    Ok(Some(ForeignDamage { file, offset: 0, reason, spare, stays: false, action }))
 }
 
-/// A run onto a tape cannot continue from an account that is not whole.
+/// Fails if the account is partial: a run cannot continue a tape without a complete account.
 pub fn refuse_partial(account: &TapeAccount) -> Result<(), Error> {
     let Some(position) = account.partial_from else { return Ok(()) };
-    let what = "what was before it was removed without keeping its account (account.gone), so it is not known what \
+    let reason = "what was before it was removed without keeping its account (account.gone), so it is not known what \
                 is on the tape; use a new tape";
-    Err(Error::Inconsistent { position, what: what.to_owned() })
+    Err(Error::Inconsistent { position, reason: reason.to_owned() })
 }
 
 impl RetentionCheckpoint {
-    fn of(account: &TapeAccount, tape: &str, position: Position) -> Self {
+    fn from_account(account: &TapeAccount, tape: &str, position: Position) -> Self {
         let by_kind = account.by_kind.iter().enumerate().filter(|(_, n)| **n > 0);
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         Self {
@@ -258,22 +267,27 @@ impl RetentionCheckpoint {
                 .iter()
                 .map(|(name, feed)| {
                     let each = || feed.sessions.iter();
-                    let sessions = each().map(|(session, seen)| (text(session), seen.greatest())).collect();
-                    let seen = each().map(|(session, seen)| (text(session), seen.to_string())).collect();
-                    (name.clone(), CheckpointFeed { running_max: feed.running_max, sessions, seen })
+                    let sessions =
+                        each().map(|(session, numbers)| (text(session), numbers.greatest())).collect();
+                    let number_texts =
+                        each().map(|(session, numbers)| (text(session), numbers.to_string())).collect();
+                    (
+                        name.clone(),
+                        CheckpointFeed { running_max: feed.running_max, sessions, seen: number_texts },
+                    )
                 })
                 .collect(),
             raw_bytes: account.raw_bytes,
             recovered: account.recovered,
             placed_max: account.placed_max,
             late: account.late,
-            ahead: account.ahead,
+            ahead: account.clock_ahead,
             gaps: account.gaps,
             sums_differ: account.sums_differ,
             differs: account.differs,
             lines_down: account.lines_down.clone(),
             tape_gaps: account.tape_gaps.clone(),
-            within: account.within,
+            within: account.open_unit_recovered,
             sources: account
                 .sources
                 .iter()
@@ -284,7 +298,7 @@ impl RetentionCheckpoint {
                     through: s.through,
                     end: s.end,
                     last_offset: s.last_offset,
-                    ahead: s.ahead.clone(),
+                    ahead: s.ahead_offsets.clone(),
                     units: s.units,
                     content: s.content.clone(),
                     tail: s.tail,
@@ -307,14 +321,14 @@ impl RetentionCheckpoint {
                 for (session, greatest) in feed.sessions {
                     let set = match feed.seen.get(&session) {
                         Some(text) => SequenceNumberSet::parse(text).ok_or_else(|| {
-                            let what = format!(
+                            let reason = format!(
                                 "{NAME} says {text:?} of session {session:?}: these are no sequence numbers"
                             );
-                            Error::Inconsistent { position: Position(self.position), what }
+                            Error::Inconsistent { position: Position(self.position), reason }
                         })?,
                         None => SequenceNumberSet::from_greatest(greatest),
                     };
-                    sessions.put(session.into_bytes(), set);
+                    sessions.insert_session(session.into_bytes(), set);
                 }
                 Ok((name, FeedAccount { running_max: feed.running_max, sessions }))
             })
@@ -323,32 +337,36 @@ impl RetentionCheckpoint {
         account.recovered = self.recovered;
         account.placed_max = self.placed_max;
         account.late = self.late;
-        account.ahead = self.ahead;
+        account.clock_ahead = self.ahead;
         account.gaps = self.gaps;
         account.sums_differ = self.sums_differ;
         account.differs = self.differs;
         account.lines_down = self.lines_down;
         account.tape_gaps = self.tape_gaps;
-        account.within = self.within;
+        account.open_unit_recovered = self.within;
         if account.sources.len() != self.sources.len() {
-            let (here, there) = (account.sources.len(), self.sources.len());
-            let what = format!("{NAME} has {there} sources, the dictionary log has {here}");
-            return Err(Error::Inconsistent { position: Position(self.position), what });
+            let (account_count, checkpoint_count) = (account.sources.len(), self.sources.len());
+            let reason =
+                format!("{NAME} has {checkpoint_count} sources, the dictionary log has {account_count}");
+            return Err(Error::Inconsistent { position: Position(self.position), reason });
         }
-        for (source, gone) in account.sources.iter_mut().zip(self.sources) {
-            if source.id != gone.id {
-                let what = format!("{NAME} has source {}, the dictionary log has {}", gone.id, source.id);
-                return Err(Error::Inconsistent { position: Position(self.position), what });
+        for (source, checkpoint_source) in account.sources.iter_mut().zip(self.sources) {
+            if source.id != checkpoint_source.id {
+                let reason = format!(
+                    "{NAME} has source {}, the dictionary log has {}",
+                    checkpoint_source.id, source.id
+                );
+                return Err(Error::Inconsistent { position: Position(self.position), reason });
             }
-            source.tally = gone.tally;
-            source.since = gone.since;
-            source.through = gone.through;
-            source.end = gone.end;
-            source.last_offset = gone.last_offset;
-            source.ahead = gone.ahead;
-            source.units = gone.units;
-            source.content = gone.content;
-            source.tail = gone.tail;
+            source.tally = checkpoint_source.tally;
+            source.since = checkpoint_source.since;
+            source.through = checkpoint_source.through;
+            source.end = checkpoint_source.end;
+            source.last_offset = checkpoint_source.last_offset;
+            source.ahead_offsets = checkpoint_source.ahead;
+            source.units = checkpoint_source.units;
+            source.content = checkpoint_source.content;
+            source.tail = checkpoint_source.tail;
         }
         Ok(())
     }
@@ -356,8 +374,8 @@ impl RetentionCheckpoint {
 
 fn load(dir: &Path, tape: &str) -> Result<Option<RetentionCheckpoint>, Error> {
     let path = dir.join(NAME);
-    let bad = |what: &str| {
-        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
+    let checkpoint_error = |reason: &str| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, reason.to_owned());
         Error::Gone { path: path.clone(), source }
     };
     let mut text = String::new();
@@ -366,25 +384,29 @@ fn load(dir: &Path, tape: &str) -> Result<Option<RetentionCheckpoint>, Error> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Gone { path, source }),
     }
-    let (line, sum) = text.split_once('\n').ok_or_else(|| bad("it is cut short"))?;
+    let (line, sum) = text.split_once('\n').ok_or_else(|| checkpoint_error("it is cut short"))?;
     if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
-        return Err(bad("its checksum does not match"));
+        return Err(checkpoint_error("its checksum does not match"));
     }
-    let gone: RetentionCheckpoint = serde_json::from_str(line).map_err(|e| bad(&e.to_string()))?;
-    if gone.format != FORMAT {
-        return Err(bad(&format!("it is of format {}, this build knows {FORMAT}", gone.format)));
+    let checkpoint: RetentionCheckpoint =
+        serde_json::from_str(line).map_err(|e| checkpoint_error(&e.to_string()))?;
+    if checkpoint.format != FORMAT {
+        return Err(checkpoint_error(&format!(
+            "it is of format {}, this build knows {FORMAT}",
+            checkpoint.format
+        )));
     }
-    if gone.tape != tape {
-        return Err(bad(&format!("it is of tape {}", gone.tape)));
+    if checkpoint.tape != tape {
+        return Err(checkpoint_error(&format!("it is of tape {}", checkpoint.tape)));
     }
-    Ok(Some(gone))
+    Ok(Some(checkpoint))
 }
 
 /// Puts the account on the disk, whole or not at all.
 fn store(dir: &Path, account: &TapeAccount, tape: &str, position: Position) -> Result<(), Error> {
     let path = dir.join(NAME);
     let fail = |source: std::io::Error| Error::Gone { path: path.clone(), source };
-    let line = serde_json::to_string(&RetentionCheckpoint::of(account, tape, position))
+    let line = serde_json::to_string(&RetentionCheckpoint::from_account(account, tape, position))
         .map_err(|e| fail(e.into()))?;
     let temp = dir.join("account.new");
     let mut file = std::fs::File::create(&temp).map_err(fail)?;

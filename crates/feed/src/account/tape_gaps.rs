@@ -18,7 +18,7 @@ pub struct TapeGapAccount {
 /// A part of another tape.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct TapeGapPart {
-    /// Whether its events are missing; otherwise they are there without a check.
+    /// Whether the part's events are missing; otherwise they are present without a check.
     pub is_loss: bool,
     /// The tape, the positions and the cause, in words.
     pub detail: String,

@@ -25,7 +25,7 @@ pub enum AffectedBooks {
 }
 
 impl AffectedBooks {
-    /// The book of a message with this instrument and venue; an invalid name counts as no name.
+    /// Returns the book that a message with these names affects; an invalid name counts as no name.
     pub fn from_names(instrument: Option<&[u8]>, venue: Option<&[u8]>) -> Self {
         let name = |bytes: &[u8]| {
             let fits = (1..=255).contains(&bytes.len());
@@ -39,7 +39,7 @@ impl AffectedBooks {
     }
 }
 
-/// Whether events of this kind change books.
+/// Returns whether events of this kind change books.
 pub fn changes_books(kind: EventKind) -> bool {
     use EventKind::{Bbo, Exec, Level, OrderAmend, OrderCancel, OrderNew, Session, Status};
     matches!(kind, OrderNew | OrderAmend | OrderCancel | Exec | Bbo | Level | Session | Status)

@@ -15,17 +15,17 @@ pub struct BlockCursor {
     /// Runs of sequence numbers that were noted, marks that these were noted up to, and the first unit whose number was not.
     pub run: usize,
     pub mark: usize,
-    pub noted: usize,
-    /// The known numbers of the current stretch.
-    pub known: Vec<RepeatRange>,
-    /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
+    pub recorded_units_end: usize,
+    /// The known numbers up to the next mark of progress.
+    pub repeats: Vec<RepeatRange>,
+    /// Ids of the block's sessions, as far as they were looked up; `None` for a session that is not kept.
     pub sessions: Vec<Option<u32>>,
     /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
     resolved: [Vec<u32>; NameKind::COUNT],
 }
 
 impl BlockCursor {
-    /// The id that was given to the block's own name, 0 if none was yet.
+    /// Returns the id given to the block's own name; 0 if it has no id yet.
     pub fn resolved_id(&self, fixup: &IdFixup) -> u32 {
         self.resolved[fixup.dict as usize].get(fixup.id as usize).copied().unwrap_or(0)
     }
@@ -39,21 +39,21 @@ impl BlockCursor {
         table[fixup.id as usize] = id;
     }
 
-    /// Notes the numbers of the block's next stretch, up to its next mark of progress, and says of each of its messages
-    /// whether it is a duplicate or a repeat.
+    /// Notes the numbers of the block up to its next mark of progress, and decides for each message whether it is a
+    /// duplicate or a repeat.
     pub fn note_stretch(&mut self, block: &mut Block, sessions: &mut FeedSessions) {
         let (runs, units) = match block.marks.get(self.mark) {
             Some(mark) => (mark.runs as usize, mark.unit as usize),
             None => (block.runs.len(), block.units.len()),
         };
         self.mark += 1;
-        self.noted = units + 1;
-        self.known.clear();
+        self.recorded_units_end = units + 1;
+        self.repeats.clear();
         if self.run < runs {
-            sessions.note(block, self.run..runs, &mut self.sessions, &mut self.known);
+            sessions.note(block, self.run..runs, &mut self.sessions, &mut self.repeats);
             self.run = runs;
         }
-        if !self.known.is_empty() {
+        if !self.repeats.is_empty() {
             self.mark_known(block, units);
         }
     }
@@ -63,30 +63,30 @@ impl BlockCursor {
     fn mark_known(&self, block: &mut Block, end: usize) {
         let mut frame = self.arena;
         for i in self.unit..end {
-            let BlockMessage { what, end, .. } = block.units[i];
-            let BlockMessageKind::Numbered { run, maybe } = what else {
+            let BlockMessage { kind, end, .. } = block.units[i];
+            let BlockMessageKind::Numbered { run, maybe } = kind else {
                 frame = end as usize;
                 continue;
             };
             let number = Event::new(&block.arena[frame..]).and_then(|e| e.sequence());
             frame = end as usize;
-            let first = self.known.partition_point(|k| k.run < run);
-            let known = self.known[first..].iter().take_while(|k| k.run == run);
-            let Some(part) = known.into_iter().find(|k| number.is_some_and(|n| k.numbers.contains(&n)))
+            let first = self.repeats.partition_point(|k| k.run < run);
+            let run_repeats = self.repeats[first..].iter().take_while(|k| k.run == run);
+            let Some(part) = run_repeats.into_iter().find(|k| number.is_some_and(|n| k.numbers.contains(&n)))
             else {
                 continue;
             };
-            match (part.what, maybe) {
+            match (part.certainty, maybe) {
                 // The tape does not have it. If its time moved the feed's, a restart would merge the rest by another one.
                 (RepeatCertainty::Seen, true) => {
-                    (block.units[i].what, block.units[i].ts) = (BlockMessageKind::Duplicate, NO_TS);
+                    (block.units[i].kind, block.units[i].ts) = (BlockMessageKind::Duplicate, NO_TS);
                 }
                 (RepeatCertainty::Seen, false) => {
-                    block.units[i].what = BlockMessageKind::Repeat { unsure: false }
+                    block.units[i].kind = BlockMessageKind::Repeat { unsure: false }
                 }
                 (RepeatCertainty::NoSession, false) => {}
                 (RepeatCertainty::Forgotten, _) | (RepeatCertainty::NoSession, true) => {
-                    block.units[i].what = BlockMessageKind::Repeat { unsure: true };
+                    block.units[i].kind = BlockMessageKind::Repeat { unsure: true };
                 }
             }
         }

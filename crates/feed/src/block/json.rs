@@ -2,14 +2,14 @@
 
 use unitape_model::words;
 
-/// Outside bytes as a JSON string, or `{"hex":…}` where they are not UTF-8.
+/// Encodes outside bytes as a JSON string, or as `{"hex":…}` if they are not UTF-8.
 pub fn json_string(value: &[u8]) -> String {
     let mut out = Vec::with_capacity(value.len() + 2);
     write_json(&mut out, value);
     String::from_utf8(out).expect("JSON of UTF-8, or of hex digits")
 }
 
-/// Reads outside bytes out of JSON that [`json_string`] made; none out of any other.
+/// Decodes outside bytes from JSON that [`json_string`] made; empty for other JSON.
 pub fn bytes_of_json(json: &str) -> Vec<u8> {
     match serde_json::from_str(json) {
         Ok(serde_json::Value::String(text)) => text.into_bytes(),
@@ -25,9 +25,9 @@ pub fn bytes_of_json(json: &str) -> Vec<u8> {
 /// Appends outside bytes to `out` as [`json_string`] has them.
 pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
     // Without a way out, so that many bytes are looked at together.
-    let (mut plain, mut ascii) = (true, true);
+    let (mut is_unescaped, mut ascii) = (true, true);
     for &b in value {
-        plain &= (b >= b' ') & (b != b'"') & (b != b'\\');
+        is_unescaped &= (b >= b' ') & (b != b'"') & (b != b'\\');
         ascii &= b < 0x80;
     }
     if !ascii && std::str::from_utf8(value).is_err() {
@@ -40,7 +40,7 @@ pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
     }
     out.reserve(value.len() + 2);
     out.push(b'"');
-    if plain {
+    if is_unescaped {
         out.extend_from_slice(value);
     } else {
         escape(out, value);
@@ -48,11 +48,11 @@ pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
 }
 
-/// Text with what JSON does not take as it is escaped: quotes, backslashes and control characters.
+/// Appends text and escapes quotes, backslashes and control characters.
 fn escape(out: &mut Vec<u8>, mut rest: &[u8]) {
-    while let Some(at) = words::find_special(rest) {
-        out.extend_from_slice(&rest[..at]);
-        let byte = rest[at];
+    while let Some(index) = words::find_special(rest) {
+        out.extend_from_slice(&rest[..index]);
+        let byte = rest[index];
         match byte {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
@@ -69,7 +69,7 @@ fn escape(out: &mut Vec<u8>, mut rest: &[u8]) {
                 HEX[usize::from(byte & 15)],
             ]),
         }
-        rest = &rest[at + 1..];
+        rest = &rest[index + 1..];
     }
     out.extend_from_slice(rest);
 }

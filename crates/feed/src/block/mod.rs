@@ -36,7 +36,7 @@ pub struct Block {
     pub base: u64,
     /// Whether the source ends with this block.
     pub eof: bool,
-    /// Whether another source of the feed follows the one that ends.
+    /// Whether another source of the feed follows the source that ends.
     pub more: bool,
     /// The source's bytes.
     pub bytes: Vec<u8>,
@@ -78,7 +78,7 @@ pub struct Block {
     /// Frames that the sequencer adds: definitions and progress.
     pub added: Vec<u8>,
     /// All of it has been given a place on the tape.
-    pub done: bool,
+    pub is_sequenced: bool,
     /// The first bytes of the source, where its format has a header that all of it depends on.
     pub head: Arc<[u8]>,
     /// Whether `head` is on the tape once for the source, in a definition that its messages in quarantine name; else each
@@ -86,7 +86,7 @@ pub struct Block {
     pub is_head_defined: bool,
     /// Message counts that its headers and trailers state.
     pub claims: Vec<DeclaredMessageCount>,
-    /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
+    /// The number of messages of the source before the block, to check claims against; `None` the first time.
     pub before: Option<u64>,
     /// When the last of its bytes came, on the intake's clock.
     pub came_ns: i64,
@@ -96,7 +96,7 @@ pub struct Block {
     pub decoded_as: u32,
     /// For a capture, the walker as it is at the first byte.
     pub walker: Option<CaptureWalker>,
-    /// When the bytes were received: end of a stretch in the source and the time of its receipt, in order.
+    /// When the bytes were received: the end of each range in the source and its receive time, in order.
     pub times: Vec<(u64, UnixNanos)>,
     /// The earliest of these, where it is known; the sequencer's.
     pub received_min: Option<UnixNanos>,
@@ -106,9 +106,9 @@ pub struct Block {
     pub carried: Option<Box<CarriedMessage>>,
     /// The unfinished message that spans the end of the decoded bytes.
     pub leaves: Option<Box<CarriedMessage>>,
-    /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
+    /// The current bytes are one packet, so the capture makes the marks of progress.
     pub in_packet: bool,
-    /// The bytes in hand are those of one quarantine entry, and are tried again: they are a message by themselves.
+    /// The current bytes are one quarantine entry that is retried: they are a message by themselves.
     pub is_retry: bool,
     /// The address that packet was sent to, and its receive time.
     pub sent: Option<(SocketAddr, UnixNanos)>,
@@ -121,7 +121,7 @@ pub struct CarriedMessage {
     pub context: Vec<u8>,
     /// Start of the message, or of the element around it, in the source.
     pub start: u64,
-    /// Sums of what was before it.
+    /// Totals of the messages before the block.
     pub totals: Vec<RunningTotal>,
 }
 
@@ -131,7 +131,7 @@ pub struct DeclaredMessageCount {
     /// The number that it states, from the start of the source.
     pub messages: u64,
     /// Messages in the block before the place that the claim counts up to.
-    pub here: u64,
+    pub messages_in_block: u64,
 }
 
 /// The result of one source message, or a mark of progress.
@@ -149,10 +149,10 @@ pub struct BlockMessage {
     pub raw_end: u32,
     /// The number of its events.
     pub events: u32,
-    /// Bytes of the message in the source; 0 for what is no message with events.
+    /// The length of the message in the source, in bytes; 0 for other units than messages with events.
     pub length: u32,
     /// Its kind.
-    pub what: BlockMessageKind,
+    pub kind: BlockMessageKind,
 }
 
 /// The origin of a message.
@@ -206,12 +206,13 @@ pub enum BlockMessageKind {
     /// A message with events whose number was seen before, or that is `unsure`: kept and flagged.
     #[allow(missing_docs)]
     Repeat { unsure: bool },
-    /// A message with events that was seen before and says so: left out.
+    /// A message with events that was seen before and states this: left out.
     Duplicate,
     /// A message, or garbage, that went into quarantine.
     Quarantine,
-    /// A part of a message that is larger than its framer waits for, or garbage that may be one: its `first` part, or what
-    /// follows one, and whether it is the `last`. Each has an event of its own in the block; on the tape they have one.
+    /// A part of a message that is larger than its framer waits for, or garbage that may be such a part. `first` and
+    /// `last` state which part it is. Each part has an event of its own in the block; on the tape they share one
+    /// event.
     #[allow(missing_docs)]
     QuarantinePart { first: bool, last: bool },
     /// Another mapping decodes the rest of this source.
@@ -230,7 +231,7 @@ pub struct IdFixup {
     /// Start of the frame it is in.
     pub frame: u32,
     /// The place of the id.
-    pub at: u32,
+    pub id_offset: u32,
     /// The dictionary.
     pub dict: NameKind,
     /// Its id in the block's own names.
@@ -251,7 +252,7 @@ pub struct ProgressMarkIndex {
 pub const PROGRESS_BYTES: u64 = 1 << 20;
 
 impl Block {
-    /// Makes the block ready for new bytes; `bytes` keeps what it holds.
+    /// Prepares the block for new bytes; `bytes` keeps its content.
     pub fn reset(&mut self) {
         self.decoded = 0;
         self.arena.clear();
@@ -274,7 +275,7 @@ impl Block {
         self.leaves = None;
     }
 
-    /// Start of the next message's frames.
+    /// Marks the start of the next message's frames.
     pub fn mark(&self) -> ArenaRollbackPoint {
         ArenaRollbackPoint { arena: self.arena.len(), fixups: self.fixups.len() }
     }
@@ -286,23 +287,26 @@ impl Block {
         self.waiting.forget();
     }
 
-    /// Arena and resolver, to build an event with.
+    /// Returns the arena and the resolver that build an event.
     #[inline]
-    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, BlockNameResolver<'b>) {
+    pub fn builder<'b>(&'b mut self, dictionary: &'b Dictionary) -> (&'b mut Vec<u8>, BlockNameResolver<'b>) {
         let frame = self.arena.len() as u32;
         let Self { arena, names: local, fixups, waiting, .. } = self;
-        (arena, BlockNameResolver { known, local, fixups, waiting, frame })
+        (arena, BlockNameResolver { dictionary, local, fixups, waiting, frame })
     }
 
-    /// Gives all names their ids, where they wait for them. At the end of all decoding.
-    pub fn settle_names(&mut self, known: &Dictionary) {
-        let (waiting, mut to) = self.destination(known);
-        waiting.settle(&mut to);
+    /// Resolves all waiting names. The caller must call it when decoding ends.
+    pub fn resolve_names(&mut self, dictionary: &Dictionary) {
+        let (waiting, mut to) = self.destination(dictionary);
+        waiting.resolve_all(&mut to);
     }
 
-    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut WaitingNames, IdPatchTarget<'b>) {
+    fn destination<'b>(
+        &'b mut self,
+        dictionary: &'b Dictionary,
+    ) -> (&'b mut WaitingNames, IdPatchTarget<'b>) {
         let Self { names: local, arena, fixups, units, waiting, .. } = self;
-        (waiting, IdPatchTarget { known, local, arena, fixups, units })
+        (waiting, IdPatchTarget { dictionary, local, arena, fixups, units })
     }
 
     /// Ends a message that became `events` events.
@@ -312,28 +316,28 @@ impl Block {
         span: MessageSpan,
         ts: UnixNanos,
         events: u32,
-        what: BlockMessageKind,
-        known: &Dictionary,
+        kind: BlockMessageKind,
+        dictionary: &Dictionary,
     ) {
         let unit = self.units.len();
-        let (waiting, mut to) = self.destination(known);
+        let (waiting, mut to) = self.destination(dictionary);
         waiting.next(unit, &mut to);
-        self.end_resolved(span, ts, events, what);
+        self.end_resolved(span, ts, events, kind);
     }
 
     /// Ends a message without pending names, because it was built without [`Block::builder`].
     #[inline]
-    pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, what: BlockMessageKind) {
+    pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, kind: BlockMessageKind) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
-        self.push(span.offset, ts, events, span.length as u32, what);
+        self.push(span.offset, ts, events, span.length as u32, kind);
     }
 
     /// Adds this number of events to the last unit.
-    pub fn extend_last(&mut self, events: u32, known: &Dictionary) {
+    pub fn extend_last(&mut self, events: u32, dictionary: &Dictionary) {
         let unit = self.units.len() - 1;
-        let (waiting, mut to) = self.destination(known);
+        let (waiting, mut to) = self.destination(dictionary);
         waiting.next(unit, &mut to);
         self.tally.events += u64::from(events);
         let (end, fixups_end) = (self.arena.len() as u32, self.fixups.len() as u32);
@@ -359,7 +363,7 @@ impl Block {
             raw_end,
             events: 1,
             length,
-            what: BlockMessageKind::Events,
+            kind: BlockMessageKind::Events,
         }));
     }
 
@@ -371,13 +375,14 @@ impl Block {
         self.tally.events += events;
     }
 
-    /// The message in hand, whose unit comes next, names an instrument that the reference data does not have.
+    /// Counts the current message as unresolved: its instrument is not in the reference data. Its unit must be the
+    /// next one added.
     pub fn note_unresolved(&mut self) {
         self.unresolved.push(self.units.len() as u32);
         self.tally.unresolved += 1;
     }
 
-    /// Counts the entries of the message in hand, whose unit comes next.
+    /// Counts the entries of the current message, whose unit comes next.
     pub fn note_entries(&mut self, entries: EntryTally) {
         self.entries.push((self.units.len() as u32, entries));
         self.tally.entries = self.tally.entries.plus(entries);
@@ -433,7 +438,7 @@ impl Block {
                 raw_end: 0,
                 events: 0,
                 length: 0,
-                what: BlockMessageKind::Switch,
+                kind: BlockMessageKind::Switch,
             },
         );
         self.marks.iter_mut().for_each(|m| m.unit += 1);
@@ -441,19 +446,18 @@ impl Block {
         self.entries.iter_mut().for_each(|(unit, _)| *unit += 1);
     }
 
-    /// Whether the unit of this index is that one.
+    /// Returns whether the unit at this index is the format switch that begins the block.
     pub fn begins_with_switch(&self, unit: usize) -> bool {
-        unit == 0 && self.units.first().is_some_and(|u| u.what == BlockMessageKind::Switch)
+        unit == 0 && self.units.first().is_some_and(|u| u.kind == BlockMessageKind::Switch)
     }
 
-    /// The message of this unit did not become events after all: the account of the block, and of the marks after it,
-    /// says so.
-    pub fn recount(&mut self, unit: usize, instead: TurnVerdict) {
+    /// Corrects the account of the block and of its later marks: the unit's message became no events after all.
+    pub fn recount(&mut self, unit: usize, verdict: TurnVerdict) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
-        let entries = self.entries.binary_search_by_key(&(unit as u32), |(of, _)| *of);
+        let entries = self.entries.binary_search_by_key(&(unit as u32), |(entry_unit, _)| *entry_unit);
         let entries = entries.map_or(EntryTally::default(), |i| self.entries[i].1);
-        let (repeats, unsure) = match self.units[unit].what {
+        let (repeats, unsure) = match self.units[unit].kind {
             BlockMessageKind::Repeat { unsure } => (1, u64::from(unsure)),
             _ => (0, 0),
         };
@@ -464,7 +468,7 @@ impl Block {
             t.repeats -= repeats;
             t.unsure -= unsure;
             t.entries = t.entries.minus(entries);
-            match instead {
+            match verdict {
                 TurnVerdict::Duplicate => t.duplicates += 1,
                 TurnVerdict::Quarantined => {
                     t.quarantined += 1;
@@ -474,7 +478,7 @@ impl Block {
         }
     }
 
-    /// The message of this unit is a repeat: the account of the block, and of the marks after it, says so.
+    /// Counts the unit's message as a repeat in the account of the block and of its later marks.
     pub fn count_repeat(&mut self, unit: usize, unsure: bool) {
         for t in self.tallies_behind(unit) {
             t.repeats += 1;
@@ -482,8 +486,8 @@ impl Block {
         }
     }
 
-    /// The message of this unit is a part of the one before it: the account of the block, and of the marks after it,
-    /// says so.
+    /// Counts the unit's message as a part of the previous message in the account of the block and of its later
+    /// marks.
     pub fn count_as_part(&mut self, unit: usize) {
         for t in self.tallies_behind(unit) {
             t.messages -= 1;
@@ -491,9 +495,9 @@ impl Block {
         }
     }
 
-    /// The accounts that have the message of this unit in them.
+    /// Iterates over the accounts that include the message of this unit.
     fn tallies_behind(&mut self, unit: usize) -> impl Iterator<Item = &mut MessageTally> {
-        let later = self.units[unit..].iter().find_map(|u| match u.what {
+        let later = self.units[unit..].iter().find_map(|u| match u.kind {
             BlockMessageKind::Progress { tally, .. } => Some(tally as usize),
             _ => None,
         });
@@ -501,8 +505,8 @@ impl Block {
         self.tallies[later..].iter_mut().chain([&mut self.tally])
     }
 
-    /// The dictionary that has no place for the names that these fix-ups would add to it; `resolved` says which
-    /// have their id already, and gives 0 for others.
+    /// Returns the dictionary that has no room for the names of these fix-ups. `resolved` must return the id of a
+    /// name that has one, and 0 for other names.
     pub fn full_dictionary(
         &self,
         fixups: Range<usize>,
@@ -525,13 +529,13 @@ impl Block {
         fixups.iter().map(|f| f.dict).find(|&d| count(d) > 0 && dictionary.len(d) + count(d) > d.id_max())
     }
 
-    /// The session of this key, if it was seen before and not forgotten.
+    /// Looks up a session by its key; `None` if the key is new or forgotten.
     #[inline]
     pub fn session(&self, key: &SessionNameKey) -> Option<usize> {
         self.index.by_key(key)
     }
 
-    /// The session of this name; it will be found by `key` too, if it has one.
+    /// Finds or adds the session `name`. If `key` is given, [`Self::session`] finds the session too.
     pub fn session_by_name(&mut self, name: &[u8], key: Option<&SessionNameKey>) -> usize {
         let id = self.index.id(&mut self.sessions, name);
         if let Some(key) = key {
@@ -540,7 +544,7 @@ impl Block {
         id
     }
 
-    /// Notes the sequence number of a message of this session; gives the run that it is in.
+    /// Notes the sequence number of a message of this session; returns the run that it is in.
     #[inline]
     pub fn note_sequence(&mut self, id: usize, sequence: u64, numbering: SequenceEffect) -> u32 {
         let latest = self.index.latest[id];
@@ -579,7 +583,7 @@ impl Block {
         ts: UnixNanos,
         events: u32,
         length: u32,
-        what: BlockMessageKind,
+        kind: BlockMessageKind,
     ) {
         self.units.push(BlockMessage {
             offset,
@@ -589,7 +593,7 @@ impl Block {
             raw_end: self.raw.len() as u32,
             events,
             length,
-            what,
+            kind,
         });
     }
 }
@@ -603,7 +607,7 @@ pub enum TurnVerdict {
 }
 
 impl BlockMessageKind {
-    /// Whether it is a message with events, as far as its decoder knows.
+    /// Returns whether the message has events, as far as its decoder knows.
     #[inline]
     pub fn is_events(self) -> bool {
         matches!(self, BlockMessageKind::Events | BlockMessageKind::Numbered { .. })
@@ -611,8 +615,8 @@ impl BlockMessageKind {
 }
 
 impl BlockMessage {
-    /// Whether it is a mark of progress.
+    /// Returns whether the unit is a mark of progress.
     pub fn is_progress(&self) -> bool {
-        matches!(self.what, BlockMessageKind::Progress { .. })
+        matches!(self.kind, BlockMessageKind::Progress { .. })
     }
 }

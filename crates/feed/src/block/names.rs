@@ -19,10 +19,10 @@ use unitape_model::dict::{NameLookup, SOUGHT_BYTES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dictionary, NameKind, NameResolver, Refusal};
 
-/// Finds ids in the published dictionary, or gives provisional ones and notes where they are.
+/// Finds ids in the published dictionary, or assigns provisional ids and notes their offsets.
 #[derive(Debug)]
 pub struct BlockNameResolver<'b> {
-    pub(crate) known: &'b Dictionary,
+    pub(crate) dictionary: &'b Dictionary,
     pub(crate) local: &'b mut Dictionary,
     pub(crate) fixups: &'b mut Vec<IdFixup>,
     pub(crate) waiting: &'b mut WaitingNames,
@@ -43,10 +43,10 @@ pub struct WaitingNames {
 /// A place in the arena that waits for its id.
 #[derive(Clone, Copy, Debug)]
 struct PendingId {
-    what: PendingName,
+    name: PendingName,
     /// Start of the frame it is in, and where it is.
     frame: u32,
-    at: u32,
+    id_offset: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,35 +60,42 @@ enum PendingName {
 /// Names of a kind that stay near the processor: 64 KiB of them.
 const NEAR: u32 = 2048;
 
-/// Stands where an id will: not 0, which is none.
+/// The placeholder for an id; not 0, which means no id.
 const STAND_IN: u32 = 1;
 
 impl NameResolver for BlockNameResolver<'_> {
     #[inline]
-    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    fn resolve(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
         // Few names stay near, and are found at once.
-        let far = self.known.len(dict) > NEAR;
-        let sought = if far { self.known.start_lookup(dict, name) } else { None };
+        let far = self.dictionary.len(dict) > NEAR;
+        let sought = if far { self.dictionary.start_lookup(dict, name) } else { None };
         match sought {
             Some(sought) => {
-                self.wait(PendingName::Sought(sought), at);
+                self.wait(PendingName::Sought(sought), id_offset);
                 Ok(STAND_IN)
             }
-            None => match self.known.get(dict, name) {
+            None => match self.dictionary.get(dict, name) {
                 Some(id) => Ok(id),
-                None => self.provisional(dict, name, at),
+                None => self.provisional(dict, name, id_offset),
             },
         }
     }
 
-    fn take_back(&mut self, dict: NameKind, id: u32, at: usize, name: &mut Vec<u8>) -> Result<(), Refusal> {
-        let (frame, at, waiting) = (self.frame, at as u32, &mut self.waiting.now);
-        let pending = waiting.iter().rposition(|pending| (pending.frame, pending.at) == (frame, at));
+    fn take_back(
+        &mut self,
+        dict: NameKind,
+        id: u32,
+        id_offset: usize,
+        name: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let (frame, arena_offset, waiting) = (self.frame, id_offset as u32, &mut self.waiting.now);
+        let pending =
+            waiting.iter().rposition(|pending| (pending.frame, pending.id_offset) == (frame, arena_offset));
         let mut room = [0; SOUGHT_BYTES];
-        let text = match pending.map(|i| waiting.remove(i).what) {
+        let text = match pending.map(|i| waiting.remove(i).name) {
             Some(PendingName::Sought(sought)) => Some(sought.name(&mut room)),
             Some(PendingName::Local(dict, id)) => self.local.name(dict, id).map(str::as_bytes),
-            None => self.known.name(dict, id).map(str::as_bytes),
+            None => self.dictionary.name(dict, id).map(str::as_bytes),
         };
         name.extend_from_slice(text.ok_or(Refusal::TwoPublishers)?);
         Ok(())
@@ -96,40 +103,40 @@ impl NameResolver for BlockNameResolver<'_> {
 }
 
 impl BlockNameResolver<'_> {
-    /// The id itself, which may be provisional and then is noted; only where no other name waits.
+    /// Resolves a name at once; notes a fix-up if the id is provisional. No other name may be waiting.
     ///
     /// # Errors
-    /// As [`NameResolver::resolve`].
-    pub fn resolve_now(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    /// Fails as [`NameResolver::resolve`] does.
+    pub fn resolve_now(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
         debug_assert!(self.waiting.before.is_empty(), "fix-ups stay in the order of the arena");
-        if let Some(id) = self.known.get(dict, name) {
+        if let Some(id) = self.dictionary.get(dict, name) {
             return Ok(id);
         }
         let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
-        self.fixups.push(IdFixup { frame: self.frame, at: at as u32, dict, id });
+        self.fixups.push(IdFixup { frame: self.frame, id_offset: id_offset as u32, dict, id });
         Ok(id | PROVISIONAL)
     }
 
     #[cold]
-    fn provisional(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    fn provisional(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
         // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
         // comes before, which a worker does not know.
         let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
-        self.wait(PendingName::Local(dict, id), at);
+        self.wait(PendingName::Local(dict, id), id_offset);
         Ok(STAND_IN)
     }
 
     #[inline]
-    fn wait(&mut self, what: PendingName, at: usize) {
-        self.waiting.now.push(PendingId { what, frame: self.frame, at: at as u32 });
+    fn wait(&mut self, name: PendingName, id_offset: usize) {
+        self.waiting.now.push(PendingId { name, frame: self.frame, id_offset: id_offset as u32 });
     }
 }
 
 impl WaitingNames {
-    /// The message in hand, whose unit will have this index, is complete: the one before gets its ids.
+    /// Ends the current message, whose unit will have the index `unit`. Resolves the names of the previous message.
     #[inline]
     pub fn next(&mut self, unit: usize, to: &mut IdPatchTarget<'_>) {
-        self.settle_before(to);
+        self.resolve_before(to);
         std::mem::swap(&mut self.before, &mut self.now);
         self.unit = unit;
     }
@@ -139,21 +146,23 @@ impl WaitingNames {
         self.now.clear();
     }
 
-    /// All get their ids.
-    pub fn settle(&mut self, to: &mut IdPatchTarget<'_>) {
-        self.settle_before(to);
+    /// Resolves all waiting names.
+    pub fn resolve_all(&mut self, to: &mut IdPatchTarget<'_>) {
+        self.resolve_before(to);
         debug_assert!(self.now.is_empty(), "a message was not ended");
     }
 
     #[inline]
-    fn settle_before(&mut self, to: &mut IdPatchTarget<'_>) {
+    fn resolve_before(&mut self, to: &mut IdPatchTarget<'_>) {
         for pending in &self.before {
-            let known = match &pending.what {
-                PendingName::Sought(sought) => to.known.finish_lookup(sought).map(|id| (sought.dict(), id)),
+            let resolved_id = match &pending.name {
+                PendingName::Sought(sought) => {
+                    to.dictionary.finish_lookup(sought).map(|id| (sought.dict(), id))
+                }
                 PendingName::Local(..) => None,
             };
-            match known {
-                Some((dict, id)) => put(to.arena, pending.at as usize, dict, id),
+            match resolved_id {
+                Some((dict, id)) => write_id(to.arena, pending.id_offset as usize, dict, id),
                 None => to.provisional(pending, self.unit),
             }
         }
@@ -164,7 +173,7 @@ impl WaitingNames {
 /// The destination of ids.
 #[derive(Debug)]
 pub struct IdPatchTarget<'b> {
-    pub known: &'b Dictionary,
+    pub dictionary: &'b Dictionary,
     pub local: &'b mut Dictionary,
     pub arena: &'b mut [u8],
     pub fixups: &'b mut Vec<IdFixup>,
@@ -174,19 +183,19 @@ pub struct IdPatchTarget<'b> {
 impl IdPatchTarget<'_> {
     #[cold]
     fn provisional(&mut self, pending: &PendingId, unit: usize) {
-        let (dict, id) = match &pending.what {
+        let (dict, id) = match &pending.name {
             PendingName::Local(dict, id) => (*dict, *id),
             PendingName::Sought(sought) => {
-                let given = self.local.intern_up_to(
+                let intern_outcome = self.local.intern_up_to(
                     sought.dict(),
                     sought.name(&mut [0; SOUGHT_BYTES]),
                     PROVISIONAL - 1,
                 );
-                (sought.dict(), given.expect("a short name of ASCII").0)
+                (sought.dict(), intern_outcome.expect("a short name of ASCII").0)
             }
         };
-        put(self.arena, pending.at as usize, dict, id | PROVISIONAL);
-        self.fixups.push(IdFixup { frame: pending.frame, at: pending.at, dict, id });
+        write_id(self.arena, pending.id_offset as usize, dict, id | PROVISIONAL);
+        self.fixups.push(IdFixup { frame: pending.frame, id_offset: pending.id_offset, dict, id });
         // It belongs to the unit, and all later ones begin after it.
         self.units[unit..].iter_mut().for_each(|u| u.fixups_end += 1);
     }
@@ -194,11 +203,11 @@ impl IdPatchTarget<'_> {
 
 /// Writes an id to its place; that of a venue has 16 bits, with the mark of a provisional one in the top one.
 #[inline]
-pub fn put(arena: &mut [u8], at: usize, dict: NameKind, id: u32) {
+pub fn write_id(arena: &mut [u8], offset: usize, dict: NameKind, id: u32) {
     if dict == NameKind::Venue {
         let id = id as u16 | if id & PROVISIONAL != 0 { VENUE_PROVISIONAL } else { 0 };
-        arena[at..at + 2].copy_from_slice(&id.to_le_bytes());
+        arena[offset..offset + 2].copy_from_slice(&id.to_le_bytes());
     } else {
-        arena[at..at + 4].copy_from_slice(&id.to_le_bytes());
+        arena[offset..offset + 4].copy_from_slice(&id.to_le_bytes());
     }
 }

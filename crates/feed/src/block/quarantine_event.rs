@@ -11,12 +11,12 @@ use unitape_model::{EventBuilder, EventField, EventKind, Position, TapeGap, Unix
 pub struct RawDigest {
     /// Their number.
     pub length: u64,
-    /// Their hash; none of no bytes.
+    /// The hash of the bytes; `None` for no bytes.
     pub hash: Option<blake3::Hash>,
 }
 
 impl RawDigest {
-    /// The digest of these bytes.
+    /// Computes the digest of these bytes.
     pub fn from_bytes(raw: &[u8]) -> Self {
         let hash = Some(raw).filter(|raw| !raw.is_empty()).map(blake3::hash);
         Self { length: raw.len() as u64, hash }
@@ -46,24 +46,24 @@ pub struct QuarantineDetails<'a> {
     pub concern: &'a AffectedBooks,
 }
 
-/// The event of a message in quarantine.
-pub fn quarantine_frame(out: &mut Vec<u8>, why: &QuarantineDetails<'_>) {
-    let mut e = EventBuilder::begin(out, EventKind::Quarantine, why.ts);
-    e.source(why.source, why.offset as u32);
-    set(&mut e, EventField::RawAt, EventValue::UInt(why.raw_at));
-    set(&mut e, EventField::Length, EventValue::UInt(why.raw.length));
-    set(&mut e, EventField::Reason, EventValue::Text(why.reason));
-    if !why.detail.is_empty() {
-        set(&mut e, EventField::Detail, EventValue::Text(why.detail));
+/// Writes the event of a message in quarantine.
+pub fn quarantine_frame(out: &mut Vec<u8>, details: &QuarantineDetails<'_>) {
+    let mut e = EventBuilder::begin(out, EventKind::Quarantine, details.ts);
+    e.source(details.source, details.offset as u32);
+    set(&mut e, EventField::RawAt, EventValue::UInt(details.raw_at));
+    set(&mut e, EventField::Length, EventValue::UInt(details.raw.length));
+    set(&mut e, EventField::Reason, EventValue::Text(details.reason));
+    if !details.detail.is_empty() {
+        set(&mut e, EventField::Detail, EventValue::Text(details.detail));
     }
-    if let Some(hash) = why.raw.hash {
+    if let Some(hash) = details.raw.hash {
         set(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
     }
-    if !why.head.is_empty() {
-        e.keep_unmapped("head", &json_string(why.head)).expect("a name of four bytes");
+    if !details.head.is_empty() {
+        e.keep_unmapped("head", &json_string(details.head)).expect("a name of four bytes");
     }
     let mut keep = |name, json: &str| e.keep_unmapped(name, json).expect("a short name");
-    match why.concern {
+    match details.concern {
         AffectedBooks::Feed => {}
         AffectedBooks::Nothing => keep("books", "false"),
         AffectedBooks::Instrument(instrument) => keep("instr", &json_string(instrument.as_bytes())),
@@ -78,7 +78,7 @@ pub fn quarantine_frame(out: &mut Vec<u8>, why: &QuarantineDetails<'_>) {
 /// A gap of a tape that was merged.
 #[derive(Clone, Copy, Debug)]
 pub struct TapeGapDetails<'a> {
-    /// The time of the event; 0 where there is none.
+    /// The time of the event; 0 without a time.
     pub ts: UnixNanos,
     /// Flags that the merge sets on it.
     pub mark: u8,
@@ -115,7 +115,7 @@ pub fn tape_gap_frame(out: &mut Vec<u8>, gap: &TapeGapDetails<'_>) {
 }
 
 impl Block {
-    /// Puts a message into quarantine, with what it was about.
+    /// Puts a message into quarantine, with the books that it may affect.
     pub fn quarantine_message(
         &mut self,
         origin: MessageOrigin,
@@ -126,7 +126,7 @@ impl Block {
     ) {
         let MessageOrigin { source, offset } = origin;
         // The time and the place in the raw log are the sequencer's to know.
-        let why = QuarantineDetails {
+        let details = QuarantineDetails {
             ts: UnixNanos(0),
             source,
             offset,
@@ -137,7 +137,7 @@ impl Block {
             head: if self.is_head_defined { &[] } else { &self.head },
             concern,
         };
-        quarantine_frame(&mut self.arena, &why);
+        quarantine_frame(&mut self.arena, &details);
         self.raw.extend_from_slice(raw);
         self.tally.messages += 1;
         self.tally.quarantined += 1;

@@ -5,14 +5,14 @@ use unitape_model::Amount;
 /// The transactions of an element so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunningTotal {
-    /// All of them are known. Of an element that began before the bytes in hand they may not be.
+    /// All of them are known. Of an element that began before the current bytes they may not be.
     pub is_known: bool,
     /// The number of transactions.
     pub count: u64,
     /// The sum of their amounts.
     pub sum: ExactSum,
     /// Transactions without an amount in the currency that is compared.
-    pub without: u64,
+    pub missing_amount_count: u64,
     /// Charges that the element itself states, and charges that its transactions state.
     pub own_charges: ExactSum,
     #[allow(missing_docs)] // documented above
@@ -23,7 +23,7 @@ pub struct RunningTotal {
     pub details: u64,
 }
 
-/// A sum of amounts; none where it has more digits than an amount may have, or one of them was no number.
+/// A sum of amounts; `None` if it has more digits than an amount may have, or if an amount was no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactSum(pub Option<Amount>);
 
@@ -34,7 +34,7 @@ impl Default for ExactSum {
 }
 
 impl ExactSum {
-    /// Adds an amount, which may be none.
+    /// Adds an amount; `None` makes the sum unknown.
     pub fn add(&mut self, more: Option<Amount>) {
         self.0 = self.0.zip(more).and_then(|(sum, more)| {
             let exponent = sum.exponent().min(more.exponent());

@@ -13,10 +13,10 @@ pub struct MessageTally {
     /// Messages with events that name an instrument missing from the reference data.
     #[serde(default)]
     pub unresolved: u64,
-    /// Messages with events whose sequence number had come before, kept and flagged.
+    /// Messages with events whose sequence number had arrived before, kept and flagged.
     #[serde(default)]
     pub repeats: u64,
-    /// Repeats that nobody can confirm, because a bound was met.
+    /// Repeats that cannot be confirmed, because a bound was met.
     #[serde(default)]
     pub unsure: u64,
     /// Entries of the groups that these messages have.
@@ -24,7 +24,7 @@ pub struct MessageTally {
     pub entries: EntryTally,
 }
 
-/// The account of entries of repeating groups of which each makes an event: `total = with_events + quarantined + ignored`.
+/// The account of entries of repeating groups that each make an event: `total = with_events + quarantined + ignored`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[allow(missing_docs)] // documented above
 pub struct EntryTally {
@@ -58,7 +58,7 @@ impl EntryTally {
         }
     }
 
-    /// Returns this account without another one that is part of it.
+    /// Subtracts an account that is part of this account.
     pub fn minus(self, o: EntryTally) -> EntryTally {
         EntryTally {
             total: self.total.saturating_sub(o.total),
@@ -82,7 +82,7 @@ impl MessageTally {
         is_sum && self.entries.is_balanced()
     }
 
-    /// The sum of two accounts. They may come from a damaged tape, so a sum ends at the greatest number.
+    /// Adds two accounts. They may be from a damaged tape, so each sum saturates.
     pub fn plus(self, o: MessageTally) -> MessageTally {
         MessageTally {
             messages: self.messages.saturating_add(o.messages),

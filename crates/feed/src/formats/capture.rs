@@ -23,7 +23,7 @@ pub struct DatagramFilter {
     pub groups: Vec<IpAddr>,
 }
 
-/// Behind damage no record can be found; what is there goes into quarantine in pieces of this size, bytes.
+/// After damage no record can be found; the remaining bytes go into quarantine in pieces of this length, in bytes.
 pub const LOST_BYTES: usize = 64 << 10;
 
 impl DatagramFilter {
@@ -46,10 +46,10 @@ pub struct CaptureInput<'c> {
 pub fn decode(
     decoder: &mut dyn FormatDecoder,
     block: &mut Block,
-    of: SourceContext<'_>,
+    context: SourceContext<'_>,
     input: CaptureInput<'_>,
 ) {
-    let SourceContext { source, known } = of;
+    let SourceContext { source, dictionary } = context;
     let CaptureInput { walker, select } = input;
     let bytes = std::mem::take(&mut block.bytes);
     let (base, eof) = (block.base, block.eof);
@@ -57,11 +57,11 @@ pub fn decode(
     block.times.clear();
     let mut fragments = FragmentScan::default();
     // Where fragments begin whose datagrams are whole, or given up, at a later place: a restart must not begin between the two.
-    let mut held: Option<(u64, usize)> = None;
-    let mut at = 0;
+    let mut pending_fragments: Option<(u64, usize)> = None;
+    let mut start = 0;
     loop {
-        let offset = base + at as u64;
-        let end = match walker.next(&bytes, at) {
+        let offset = base + start as u64;
+        let end = match walker.next(&bytes, start) {
             NextCaptureRecord::Skip { end } => end,
             NextCaptureRecord::Dropped { count, end, .. } => {
                 let detail = format!("{count} datagrams were dropped before this place");
@@ -70,7 +70,7 @@ pub fn decode(
             }
             NextCaptureRecord::Packet(p) => {
                 let packet = &bytes[p.bytes.clone()];
-                let record = &bytes[at..p.end];
+                let record = &bytes[start..p.end];
                 match udp(p.link, packet, p.is_cut()) {
                     UdpParseOutcome::Datagram(d) if select.wants(d.to) => {
                         payload.clear();
@@ -79,7 +79,7 @@ pub fn decode(
                         block.base = base + (p.bytes.start + d.payload.start) as u64;
                         (block.eof, block.in_packet) = (true, true);
                         block.sent = Some((d.to, UnixNanos(p.ts_ns.unwrap_or(0))));
-                        decoder.decode_block(block, source, known);
+                        decoder.decode_block(block, source, dictionary);
                         std::mem::swap(&mut block.bytes, &mut payload);
                         (block.base, block.eof, block.in_packet) = (base, eof, false);
                         if let Some(ts) = p.ts_ns {
@@ -91,27 +91,27 @@ pub fn decode(
                         block.quarantine(source, offset, record, "truncated_packet", &detail);
                     }
                     UdpParseOutcome::Fragment(part) => {
-                        let Fragment { role, end } = fragments.fragment(&bytes, at, walker);
-                        let (from, upto) = held.unwrap_or((offset, end));
-                        held = Some((from, upto.max(end)));
+                        let Fragment { role, end } = fragments.fragment(&bytes, start, walker);
+                        let (from, upto) = pending_fragments.unwrap_or((offset, end));
+                        pending_fragments = Some((from, upto.max(end)));
                         match role {
-                            FragmentRole::First(whole) => {
-                                if select.wants(whole.to) {
+                            FragmentRole::First(datagram) => {
+                                if select.wants(datagram.to) {
                                     payload.clear();
-                                    payload.extend_from_slice(&fragments.payloads()[whole.payload]);
+                                    payload.extend_from_slice(&fragments.payloads()[datagram.payload]);
                                     std::mem::swap(&mut block.bytes, &mut payload);
                                     block.base = base + (p.bytes.start + part.bytes.start) as u64;
                                     (block.eof, block.in_packet) = (true, true);
-                                    block.sent = Some((whole.to, UnixNanos(whole.ts_ns.unwrap_or(0))));
+                                    block.sent = Some((datagram.to, UnixNanos(datagram.ts_ns.unwrap_or(0))));
                                     let before = (block.units.len(), block.arena.len());
-                                    decoder.decode_block(block, source, known);
+                                    decoder.decode_block(block, source, dictionary);
                                     std::mem::swap(&mut block.bytes, &mut payload);
                                     (block.base, block.eof, block.in_packet) = (base, eof, false);
-                                    move_into(block, before, base + whole.room_end as u64);
+                                    move_into(block, before, base + datagram.room_end as u64);
                                 } else {
                                     block.end_ignored();
                                 }
-                                if let Some(ts) = whole.ts_ns {
+                                if let Some(ts) = datagram.ts_ns {
                                     block.times.push((base + p.end as u64, UnixNanos(ts)));
                                 }
                             }
@@ -127,8 +127,8 @@ pub fn decode(
                             FragmentRole::Lost(_) => block.end_ignored(),
                         }
                     }
-                    UdpParseOutcome::Bad(what) => {
-                        block.quarantine(source, offset, record, "bad_packet", what)
+                    UdpParseOutcome::Bad(fault) => {
+                        block.quarantine(source, offset, record, "bad_packet", fault)
                     }
                     UdpParseOutcome::Datagram(_) | UdpParseOutcome::Cut(_) | UdpParseOutcome::Other => {
                         block.end_ignored()
@@ -136,32 +136,32 @@ pub fn decode(
                 }
                 p.end
             }
-            NextCaptureRecord::More if eof && at < bytes.len() => {
-                let what = "the capture ends in the middle of a record";
-                block.quarantine(source, offset, &bytes[at..], "truncated", what);
+            NextCaptureRecord::More if eof && start < bytes.len() => {
+                let fault_text = "the capture ends in the middle of a record";
+                block.quarantine(source, offset, &bytes[start..], "truncated", fault_text);
                 bytes.len()
             }
-            NextCaptureRecord::Lost { what } if at < bytes.len() => {
-                let end = (at + LOST_BYTES).min(bytes.len());
-                block.quarantine(source, offset, &bytes[at..end], "bad_capture", what);
+            NextCaptureRecord::Lost { reason: cause } if start < bytes.len() => {
+                let end = (start + LOST_BYTES).min(bytes.len());
+                block.quarantine(source, offset, &bytes[start..end], "bad_capture", cause);
                 end
             }
             NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
         };
-        at = end;
-        match held {
+        start = end;
+        match pending_fragments {
             None => block.progress(offset, base + end as u64),
             Some((_, upto)) if end < upto => {}
             Some((from, _)) => {
                 block.progress(from, base + end as u64);
-                held = None;
+                pending_fragments = None;
             }
         }
     }
     payload.clear();
     block.payload = payload;
     block.bytes = bytes;
-    block.decoded = at;
+    block.decoded = start;
 }
 
 /// Moves the messages since `before`, a number of units and a length of the arena, that begin at `end` of the source or behind it
@@ -174,8 +174,8 @@ fn move_into(block: &mut Block, before: (usize, usize), end: u64) {
         let offset = unit.offset.min(end.saturating_sub((count - i) as u64));
         let length = unit.length.min((end - offset) as u32);
         while offset != unit.offset && frame < unit.end as usize {
-            let place = frame + at::OFFSET;
-            block.arena[place..place + 4].copy_from_slice(&(offset as u32).to_le_bytes());
+            let offset_position = frame + at::OFFSET;
+            block.arena[offset_position..offset_position + 4].copy_from_slice(&(offset as u32).to_le_bytes());
             frame += FrameHeader::read(&block.arena[frame..]).len_bytes();
         }
         (unit.offset, unit.length, frame) = (offset, length, unit.end as usize);

@@ -29,7 +29,7 @@ pub const NAME: &str = "clock";
 pub struct ClockTick {
     /// Its time, in ns since 1970.
     pub ts: i64,
-    /// By feed: the last message before it. A feed that is not named has none.
+    /// By feed: the last message before the tick. A feed that is not named has no such message.
     #[serde(default)]
     pub after: BTreeMap<String, MessagePlace>,
     /// Its time leads by more than it may.
@@ -54,17 +54,17 @@ pub struct MessagePlace {
 }
 
 impl ClockTick {
-    /// Its line, with the newline.
+    /// Encodes the tick as a line with its newline.
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("names and numbers");
         line.push(b'\n');
         line
     }
 
-    /// The tick of a line.
+    /// Parses the tick in a line.
     ///
     /// # Errors
-    /// When the line is none.
+    /// Fails if the line is no tick.
     pub fn parse(line: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(line)
     }
@@ -76,7 +76,7 @@ impl Format {
         Self::new_unmapped(NAME, Arc::new(ClockFormat))
     }
 
-    /// Whether its messages are ticks of a run's clock.
+    /// Returns whether the messages are ticks of a run's clock.
     pub fn is_clock(&self) -> bool {
         self.name() == NAME
     }
@@ -99,12 +99,12 @@ impl ByteFormat for ClockFormat {
 struct ClockDecoder;
 
 impl FormatDecoder for ClockDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known));
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
+        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, dictionary));
     }
 }
 
-fn decode_line(block: &mut Block, line: &[u8], origin: MessageOrigin, known: &Dictionary) {
+fn decode_line(block: &mut Block, line: &[u8], origin: MessageOrigin, dictionary: &Dictionary) {
     let MessageOrigin { source, offset } = origin;
     let tick = match ClockTick::parse(line) {
         Ok(tick) => tick,
@@ -113,13 +113,19 @@ fn decode_line(block: &mut Block, line: &[u8], origin: MessageOrigin, known: &Di
     };
     let mark = block.mark();
     let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST };
-    let (arena, mut names) = block.builder(known);
+    let (arena, mut names) = block.builder(dictionary);
     let event = format!(r#"{{"kind":"clock","ts":{}}}"#, tick.ts);
     let parsed = parse_line(event.as_bytes(), &mut PlainInstruments.resolver(&mut names), arena, &options);
     match parsed {
         Ok(_) => {
             let span = MessageSpan { offset, length: line.len() };
-            block.end_message(span, unitape_model::UnixNanos(tick.ts), 1, BlockMessageKind::Events, known);
+            block.end_message(
+                span,
+                unitape_model::UnixNanos(tick.ts),
+                1,
+                BlockMessageKind::Events,
+                dictionary,
+            );
         }
         Err(e) => {
             block.roll_back(mark);
@@ -132,22 +138,25 @@ fn decode_line(block: &mut Block, line: &[u8], origin: MessageOrigin, known: &Di
 mod tests {
     use super::*;
 
-    /// The line is in journals, and a later build reads it.
+    /// Guards against a changed line: it is in journals, and a later build reads it.
     #[test]
     fn a_tick_comes_back_from_its_line() {
-        let place = MessagePlace { file: "00000001.raw".to_owned(), offset: 4711, part: 2 };
-        let tick = ClockTick { ts: 5, after: BTreeMap::from([("a".to_owned(), place)]), ahead: false };
+        let position = MessagePlace { file: "00000001.raw".to_owned(), offset: 4711, part: 2 };
+        let tick = ClockTick { ts: 5, after: BTreeMap::from([("a".to_owned(), position)]), ahead: false };
         let line = tick.to_line();
         let text = "{\"ts\":5,\"after\":{\"a\":{\"file\":\"00000001.raw\",\"offset\":4711,\"part\":2}}}\n";
         assert_eq!(String::from_utf8_lossy(&line), text);
         assert_eq!(ClockTick::parse(line.trim_ascii_end()).unwrap(), tick);
-        let ahead = ClockTick { after: BTreeMap::new(), ahead: true, ..tick };
-        assert_eq!(String::from_utf8_lossy(&ahead.to_line()), "{\"ts\":5,\"after\":{},\"ahead\":true}\n");
-        assert_eq!(ClockTick::parse(&ahead.to_line()).unwrap(), ahead);
+        let leading_tick = ClockTick { after: BTreeMap::new(), ahead: true, ..tick };
+        assert_eq!(
+            String::from_utf8_lossy(&leading_tick.to_line()),
+            "{\"ts\":5,\"after\":{},\"ahead\":true}\n"
+        );
+        assert_eq!(ClockTick::parse(&leading_tick.to_line()).unwrap(), leading_tick);
         assert!(ClockTick::parse(b"{\"ts\":5,\"afetr\":{}}").is_err());
     }
 
-    /// A line that is no tick goes into quarantine, and the account says so.
+    /// Guards against a lost line: a line that is no tick must go into quarantine and into the account.
     #[test]
     fn what_is_no_tick_is_quarantined() {
         let lines = b"{\"ts\":5}\n\n{\"ts\":\"x\"}\n{\"ts\":6,\"after\":{}}\n";

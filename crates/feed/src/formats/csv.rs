@@ -68,21 +68,21 @@ impl Dialect for CsvDialect {
             None => self.layout.has_header() && !name.is_empty() && !name.starts_with('@'),
         };
         let mut refusal = None;
-        for (at, _) in text.match_indices('@').filter(|(at, _)| is_column(&text[..*at])) {
+        for (separator, _) in text.match_indices('@').filter(|(index, _)| is_column(&text[..*index])) {
             // A unit is written with its mark: `time@ms`; any other form without.
-            let (column, form) = (&text[..at], &text[at + 1..]);
+            let (column, form) = (&text[..separator], &text[separator + 1..]);
             match self.layout.with_time_column(text, column, form) {
                 Ok(_) => {
                     let path = TimePath { column: column.to_owned(), form: form.to_owned() };
                     self.times.borrow_mut().insert(text.to_owned(), path);
                     return Ok(text.to_owned());
                 }
-                Err(what) if row.find(column).is_some() => refusal = Some(what),
+                Err(reason) if row.find(column).is_some() => refusal = Some(reason),
                 Err(_) => {}
             }
         }
-        if let Some(what) = refusal {
-            return Err(what);
+        if let Some(message) = refusal {
+            return Err(message);
         }
         if self.layout.has_header() && row.find(text).is_none() && !text.is_empty() && !text.starts_with('@')
         {
@@ -112,7 +112,7 @@ impl CsvDialect {
         Self { layout, unlisted: RefCell::default(), times: RefCell::default() }
     }
 
-    /// Returns the name that the column of a path has in the header; `None` for what is no column.
+    /// Returns the header's name for the column of a path; `None` if the path is no column.
     fn header_column(&self, path: &str) -> Option<String> {
         let times = self.times.borrow();
         let column = times.get(path).map_or(path, |time| time.column.as_str());
@@ -122,7 +122,7 @@ impl CsvDialect {
         }
     }
 
-    /// The layout with the columns that the mapping adds, and those of which its header must have some.
+    /// Adds to the layout the columns that the mapping adds, and those of which its header must have some.
     fn into_layout(self, mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
         let needs = needs::column_needs(mapping, &self);
         let (unlisted, times) = (self.unlisted.into_inner(), self.times.into_inner());
@@ -131,8 +131,8 @@ impl CsvDialect {
         }
         let mut layout = self.layout.with_text_columns(unlisted.iter().map(String::as_str));
         for (name, TimePath { column, form }) in &times {
-            let wrong = |what| Error::Mapping { origin: name.clone(), what };
-            layout = layout.with_time_column(name, column, form).map_err(wrong)?;
+            let mapping_error = |reason| Error::Mapping { origin: name.clone(), reason };
+            layout = layout.with_time_column(name, column, form).map_err(mapping_error)?;
         }
         Ok(Arc::new(layout.with_needs(needs)))
     }
@@ -145,7 +145,7 @@ pub const FORMAT: FormatEntry = FormatEntry {
         mapping.needs_rules()?;
         mapping.load_layout(CsvLayout::built_in, CsvLayout::all_built_in())
     },
-    by: |mapping| {
+    build: |mapping| {
         // The header is looked for by all columns, also those that only the mapping names.
         Ok(Arc::new(CsvFormat { layout: mapped_layout(mapping)? }))
     },
@@ -176,7 +176,7 @@ impl ByteFormat for CsvFormat {
         }
     }
 
-    /// The name of the file, which may contain its day, followed by the header.
+    /// Returns the name of the file, which may contain its day, followed by the header.
     fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
         let mut head = name.unwrap_or_default().into_bytes();
@@ -186,10 +186,10 @@ impl ByteFormat for CsvFormat {
     }
 }
 
-/// The layout of a mapping that was loaded.
+/// Parses the layout of a loaded mapping.
 ///
 /// # Errors
-/// When its text is none.
+/// Fails if the layout's text is invalid.
 pub fn layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
     let layout = CsvLayout::parse(text, origin)?;
@@ -199,10 +199,10 @@ pub fn layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
     }))
 }
 
-/// The layout of a mapping that was loaded, with the columns that the mapping adds and needs.
+/// Parses the layout of a loaded mapping and adds the columns that the mapping adds and needs.
 ///
 /// # Errors
-/// When its text is none, or the mapping cannot be compiled.
+/// Fails if the layout's text is invalid, or if the mapping cannot be compiled.
 pub fn mapped_layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
     let dialect = CsvDialect::new(layout(mapping)?);
     compile(mapping, &dialect)?;
@@ -210,10 +210,10 @@ pub fn mapped_layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
 }
 
 impl CsvDecoder {
-    /// A decoder by this mapping and its layout.
+    /// Makes a decoder for this mapping and layout.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub fn new(mapping: &Mapping, layout: Arc<CsvLayout>) -> Result<Self, Error> {
         let dialect = CsvDialect::new(layout);
         let (plan, places) = compile(mapping, &dialect)?;
@@ -230,11 +230,11 @@ impl CsvDecoder {
 }
 
 impl FormatDecoder for CsvDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let before = block.before.take();
         let head = block.head.clone();
         let (name, header) = match head.iter().position(|b| *b == b'\n') {
-            Some(at) => (&head[..at], &head[at + 1..]),
+            Some(name_end) => (&head[..name_end], &head[name_end + 1..]),
             None => (&[][..], &head[..]),
         };
         let name = String::from_utf8_lossy(name);
@@ -258,22 +258,22 @@ impl FormatDecoder for CsvDecoder {
                     let fields = FixedRecordView {
                         raw,
                         record: self.decoder.record(raw),
-                        of: self.decoder.layout().row(),
+                        layout: self.decoder.layout().row(),
                         values: self.decoder.values(),
                         kind: &self.kind,
-                        others: Some(&self.decoder),
+                        row_decoder: Some(&self.decoder),
                         day: self.decoder.day(),
                         file_name: &name,
                         file_parts: &file_parts,
                     };
-                    self.mapper.message(block, &fields, origin, known);
+                    self.mapper.message(block, &fields, origin, dictionary);
                     (span, end)
                 }
                 NextCsvRow::Trailer { span, end, count } => {
                     let headers = self.decoder.header_rows();
                     match count.and_then(|n| block.claim(n, headers, before)) {
-                        Some(found) => {
-                            let fault = CsvFault::count(count.unwrap_or(0), found);
+                        Some(actual_count) => {
+                            let fault = CsvFault::count(count.unwrap_or(0), actual_count);
                             let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                             self.refuse(block, origin, span.slice(bytes), fault);
                         }

@@ -21,7 +21,7 @@ pub struct DatagramSession<S> {
 /// Gaps that are remembered. A message from an older gap counts as a duplicate.
 const GAPS_MAX: usize = 64;
 
-/// Messages that did not come.
+/// Messages that did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceGap {
     from: u64,
@@ -36,7 +36,7 @@ impl fmt::Display for SequenceGap {
 }
 
 impl<S: Copy + PartialEq> DatagramSession<S> {
-    /// Whether a packet of `session` is of another one than the packet before it.
+    /// Returns whether `session` differs from the session of the previous packet.
     pub fn begins_session(&self, session: S) -> bool {
         self.next != 0 && self.session != session
     }
@@ -45,7 +45,7 @@ impl<S: Copy + PartialEq> DatagramSession<S> {
     /// counted from 0.
     ///
     /// # Errors
-    /// The messages that are missing before it; then all of it is new.
+    /// Fails with the messages that are missing before the packet; then all its messages are new.
     pub fn accept_packet(&mut self, session: S, first: u64, count: u16) -> Result<Range<u16>, SequenceGap> {
         if self.next == 0 || self.session != session {
             // A session begins with its first message, also one that another source has begun: its orders are not known here.
@@ -65,12 +65,12 @@ impl<S: Copy + PartialEq> DatagramSession<S> {
         Ok(had..count)
     }
 
-    /// Whether this message was missing, and comes now, out of its turn.
+    /// Returns whether this message was missing and arrives late, after a gap.
     pub fn was_missing(&self, sequence: u64) -> bool {
         self.gaps.iter().any(|gap| (gap.from..gap.to).contains(&sequence))
     }
 
-    /// The session of the last packet.
+    /// Returns the session of the last packet.
     pub fn session(&self) -> S {
         self.session
     }

@@ -25,23 +25,29 @@ pub struct DecodeOptions {
 pub struct FeedDecoder(Box<dyn FormatDecoder>);
 
 impl Format {
-    /// A decoder.
+    /// Makes a decoder.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub fn decoder(&self) -> Result<FeedDecoder, Error> {
         self.format_decoder().map(FeedDecoder)
     }
 }
 
 impl FeedDecoder {
-    /// A decoder of a format.
+    /// Makes a decoder of a format.
     pub(super) fn new(decoder: impl FormatDecoder) -> Self {
         Self(Box::new(decoder))
     }
 
     /// Decodes all whole messages of `block`; at the end of the source everything.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &DecodeOptions) {
+    pub fn decode(
+        &mut self,
+        block: &mut Block,
+        source: u32,
+        dictionary: &Dictionary,
+        options: &DecodeOptions,
+    ) {
         let decoder = &mut *self.0;
         block.reset();
         if block.base == 0 {
@@ -50,48 +56,48 @@ impl FeedDecoder {
         match block.walker.take() {
             Some(walker) => {
                 let mut at_start = walker.clone();
-                let input = CaptureInput { walker: &mut at_start, select: &how.select };
-                capture::decode(decoder, block, SourceContext { source, known }, input);
+                let input = CaptureInput { walker: &mut at_start, select: &options.select };
+                capture::decode(decoder, block, SourceContext { source, dictionary }, input);
                 block.walker = Some(walker);
             }
-            None => decoder.decode_block(block, source, known),
+            None => decoder.decode_block(block, source, dictionary),
         }
         decoder.end_block(block);
         if block.eof {
-            decoder.end_source(block, source, known);
+            decoder.end_source(block, source, dictionary);
         }
-        block.settle_names(known);
+        block.resolve_names(dictionary);
         if block.eof {
             block.decoded = block.bytes.len();
             block.mark_progress(block.base + block.bytes.len() as u64, true);
         }
-        stamp::receive_times(block, how);
+        stamp::receive_times(block, options);
     }
 
-    /// From now on notes what it does with each message by the mapping's rules, and why; gives those rules.
+    /// Starts to explain what the decoder does with each message, and returns the places of the mapping's rules.
     pub fn explain(&mut self, format: &Format) -> Vec<RuleLocation> {
         let Some(mapping) = format.mapping_definition() else { return Vec::new() };
         self.0.use_general_path();
-        let Some(place) = self.0.explainer() else { return Vec::new() };
-        place.insert(Box::new(MappingExplainer::new(mapping))).places().collect()
+        let Some(explainer_slot) = self.0.explainer() else { return Vec::new() };
+        explainer_slot.insert(Box::new(MappingExplainer::new(mapping))).places().collect()
     }
 
-    /// The explainer in use.
+    /// Returns the explainer in use.
     pub fn explainer(&mut self) -> Option<&mut MappingExplainer> {
         self.0.explainer()?.as_deref_mut()
     }
 
-    /// From now on without the fast path, if the format has one.
+    /// Disables the fast path, if the format has one.
     pub fn use_general_path(&mut self) {
         self.0.use_general_path();
     }
 
-    /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
+    /// Takes over the state of the previous decoder, within a source, when a mapping was reloaded.
     pub fn resume_from(&mut self, before: &mut Self) {
         self.0.resume_from(&mut *before.0);
     }
 
-    /// The market-data handler's statistics of the current source.
+    /// Returns the market-data handler's statistics of the current source.
     pub fn handler_stats(&self) -> Option<EngineStats> {
         self.0.handler_stats()
     }

@@ -18,12 +18,12 @@ use unitape_model::{Dictionary, Event, EventKind, UnixNanos, flags};
 pub const NAME: &str = "events";
 
 impl Format {
-    /// Events as JSON Lines, which need no mapping.
+    /// Makes the format for events as JSON Lines, which needs no mapping.
     pub fn events() -> Self {
         Self::new_unmapped(NAME, Arc::new(EventLinesFormat))
     }
 
-    /// Whether its messages are events already.
+    /// Returns whether the messages are already events.
     pub fn is_events(&self) -> bool {
         self.name() == NAME
     }
@@ -46,14 +46,14 @@ impl ByteFormat for EventLinesFormat {
 }
 
 impl FormatDecoder for PlainInstruments {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known, self));
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
+        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, dictionary, self));
     }
 }
 
 impl FormatDecoder for ReferenceLookup {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known, self));
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
+        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, dictionary, self));
     }
 }
 
@@ -61,16 +61,16 @@ fn decode_line(
     block: &mut Block,
     line: &[u8],
     origin: MessageOrigin,
-    known: &Dictionary,
-    by: &mut impl InstrumentLookup,
+    dictionary: &Dictionary,
+    lookup: &mut impl InstrumentLookup,
 ) {
     let MessageOrigin { source, offset } = origin;
-    by_venue(line, by);
+    set_lookup_event(line, lookup);
     let mark = block.mark();
     let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST };
-    let (arena, mut names) = block.builder(known);
-    let parsed = parse_line(line, &mut by.resolver(&mut names), arena, &options);
-    let missed = by.take_missed();
+    let (arena, mut names) = block.builder(dictionary);
+    let parsed = parse_line(line, &mut lookup.resolver(&mut names), arena, &options);
+    let missed = lookup.take_missed();
     match parsed {
         Ok(ParsedEventLine::Event { ts, .. }) => {
             if missed {
@@ -79,20 +79,20 @@ fn decode_line(
             let says = Event::new(&block.arena[mark.arena..]).is_some_and(|event| says_sum_differs(&event));
             block.has_findings |= says;
             let span = MessageSpan { offset, length: line.len() };
-            block.end_message(span, ts, 1, BlockMessageKind::Events, known);
+            block.end_message(span, ts, 1, BlockMessageKind::Events, dictionary);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(ParsedEventLine::Blank) => {}
         Ok(_) => block.end_ignored(),
         Err(e) => {
             block.roll_back(mark);
-            let concern = concern(line, by);
+            let concern = concern(line, lookup);
             block.quarantine_message(origin, line, e.code, &e.to_string(), &concern);
         }
     }
 }
 
-/// The books that a refused line may concern.
+/// Returns the books that a refused line may affect.
 #[cold]
 fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     #[derive(Deserialize)]
@@ -119,7 +119,7 @@ fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
 
 /// Passes venue and time of an event to the instrument lookup before its names are resolved.
 #[inline(always)]
-fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
+fn set_lookup_event<I: InstrumentLookup>(line: &[u8], lookup: &mut I) {
     if !I::BY_REFERENCE {
         return;
     }
@@ -139,5 +139,5 @@ fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
     let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
     let venue = head.venue.or(head.mic).and_then(text);
-    by.set_event(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
+    lookup.set_event(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
 }

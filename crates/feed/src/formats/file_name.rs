@@ -24,7 +24,7 @@ impl FileNamePart {
         path.starts_with("@file")
     }
 
-    /// Reads a path: `@file[0, "_"]`, `@file[:-2, "_"]`; `None` if it is none.
+    /// Parses a path: `@file[0, "_"]`, `@file[:-2, "_"]`; `None` if it is no such path.
     pub fn parse(path: &str) -> Option<Self> {
         let (choice, separator) = path.strip_prefix("@file[")?.strip_suffix(']')?.split_once(',')?;
         let separator = separator.trim_start_matches(' ').strip_prefix('"')?.strip_suffix('"')?;
@@ -41,7 +41,7 @@ impl FileNamePart {
     pub fn find<'n>(&self, name: &'n str) -> Option<&'n str> {
         let stem = without_extensions(name);
         let mut ends: Vec<Range<usize>> = Vec::new();
-        ends.extend(stem.match_indices(&self.separator).map(|(at, text)| at..at + text.len()));
+        ends.extend(stem.match_indices(&self.separator).map(|(start, text)| start..start + text.len()));
         let part = match self.choice {
             _ if ends.is_empty() => return None,
             PartChoice::At(index) => stem.split(&self.separator).nth(index)?,
@@ -51,16 +51,17 @@ impl FileNamePart {
     }
 }
 
-/// A plain number below a hundred.
+/// Parses a plain number below a hundred.
 fn number(text: &str) -> Option<usize> {
     let is_plain = text == "0" || !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|number| is_plain && *number < PARTS_MAX)
 }
 
-/// The name without the extensions of text, rows and compression at its end. A point of an instrument stays: `BRK.B`.
+/// Strips the extensions of text, rows and compression from the end of a name. A point in an instrument stays:
+/// `BRK.B`.
 fn without_extensions(mut name: &str) -> &str {
     while let Some((stem, extension)) = name.rsplit_once('.')
-        && EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
+        && EXTENSIONS.iter().any(|known_extension| extension.eq_ignore_ascii_case(known_extension))
     {
         name = stem;
     }
@@ -81,8 +82,8 @@ const EXTENSIONS: [&str; 13] =
 mod tests {
     use super::*;
 
-    /// Each character that is no letter or digit was a separator: `BTCUSDT_260327`, a future, became `BTCUSDT`, and BRK.A
-    /// and BRK.B became one instrument.
+    /// Guards against separators that split an instrument's name: the future `BTCUSDT_260327` became `BTCUSDT`, and
+    /// BRK.A and BRK.B became one instrument.
     #[test]
     fn instruments_with_separators_in_their_names_stay_apart() {
         for (path, name, part) in [

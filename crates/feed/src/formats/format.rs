@@ -26,101 +26,101 @@ pub enum Statefulness {
 pub struct FormatEntry {
     /// Its word, in mappings and on the command line.
     pub name: &'static str,
-    /// Reads the files that a mapping names; the error says what the mapping lacks.
+    /// Reads the files that a mapping names; the error states what the mapping lacks.
     pub load: fn(&mut Mapping) -> Result<(), Error>,
     /// The format of bytes by a mapping that was loaded.
-    pub by: fn(&Mapping) -> Result<Arc<dyn ByteFormat>, Error>,
+    pub build: fn(&Mapping) -> Result<Arc<dyn ByteFormat>, Error>,
 }
 
 /// The bytes of one format as one mapping reads them: where they may be cut, and what decodes them.
 pub trait ByteFormat: Debug + Send + Sync {
-    /// A decoder; one per worker and feed.
+    /// Makes a decoder; each worker needs one per feed.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error>;
 
-    /// Whether the mapping can be compiled.
+    /// Checks that the mapping can be compiled.
     ///
     /// # Errors
-    /// An error in the mapping.
+    /// Fails if the mapping is invalid.
     fn check(&self, mapping: &Mapping) -> Result<(), Error> {
         self.decoder(mapping).map(drop)
     }
 
-    /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
+    /// Guesses an offset in `buf` with only whole messages before it.
     fn cut(&self, buf: &[u8]) -> usize;
 
-    /// The way in which the farm may cut it.
+    /// Returns how the decoder farm may cut the format into blocks.
     fn statefulness(&self) -> Statefulness {
         Statefulness::Stateless
     }
 
-    /// The book policy of its events, if it is not the usual one; see `FormatId::books`.
+    /// Returns the book policy of the events, if it is not the usual policy; see `FormatId::books`.
     fn books(&self) -> Option<&'static str> {
         None
     }
 
-    /// Bytes of [`ByteFormat::head`], at most; 0 where there is none.
+    /// Returns the maximum length of [`ByteFormat::head`] in bytes; 0 if the format has no head.
     fn head_bytes(&self) -> usize {
         0
     }
 
-    /// The start of a source that every decoder of it has to know: from `bytes`, its first.
+    /// Returns the start of a source that each of its decoders must know; the bytes must be the source's first bytes.
     fn head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
         Arc::default()
     }
 
-    /// The part of a source's name that every decoder of it has to know: the day of an ITCH file.
+    /// Returns the part of a source's name that each of its decoders must know: the day of an ITCH file.
     ///
     /// # Errors
-    /// When it does not say it and nothing else does.
+    /// Fails if the name lacks it and the mapping does not state it either.
     fn head_of_name(&self, _path: &Path) -> Result<Option<Vec<u8>>, Error> {
         Ok(None)
     }
 }
 
-/// Id of the definition of the source in hand, and the names that have ids already.
+/// Id of the definition of the current source, and the names that have ids already.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceContext<'k> {
     pub source: u32,
-    pub known: &'k Dictionary,
+    pub dictionary: &'k Dictionary,
 }
 
-/// Decodes stretches of one source after the other.
+/// Decodes the blocks of one source after the other.
 pub trait FormatDecoder: Any + Debug + Send {
-    /// Decodes a stretch of messages, after those that the block has already.
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary);
+    /// Decodes the messages of a block, after those that the block already has.
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary);
 
-    /// A block is decoded, but for what a decoder adds at the end of its source.
+    /// Ends a block, before the decoder adds anything at the end of its source.
     fn end_block(&mut self, block: &Block) {
         _ = block;
     }
 
-    /// A source begins: nothing of the one before holds.
+    /// Begins a source: forgets everything about the previous source.
     fn begin_source(&mut self) {}
 
-    /// The source has ended with this block.
+    /// Ends the source with this block.
     fn end_source(&mut self, _block: &mut Block, _source: u32, _known: &Dictionary) {}
 
-    /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
+    /// Takes over the state of the previous decoder, within a source, when a mapping was reloaded.
     fn resume_from(&mut self, _before: &mut dyn FormatDecoder) {}
 
-    /// The place for an explainer of the mapping's actions on each message; none if no rules are asked.
+    /// Returns the slot for an explainer of the mapping's actions on each message; `None` if the format has no rules.
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         None
     }
 
-    /// From now on without the fast path, if there is one.
+    /// Disables the fast path, if there is one.
     fn use_general_path(&mut self) {}
 
-    /// The market-data handler's statistics of the current source.
+    /// Returns the market-data handler's statistics of the current source.
     fn handler_stats(&self) -> Option<EngineStats> {
         None
     }
 }
 
-/// A format with its mapping: what the bytes of a feed are.
+/// A format with its mapping.
 #[derive(Clone, Debug)]
 pub struct Format {
     name: &'static str,
@@ -131,27 +131,27 @@ pub struct Format {
 }
 
 impl Format {
-    /// A format whose messages become events by `mapping`.
+    /// Makes a format whose messages become events by `mapping`.
     ///
     /// # Errors
-    /// When the mapping lacks what the format needs.
+    /// Fails if the mapping lacks what the format needs.
     pub(super) fn new_mapped(entry: &FormatEntry, mapping: Mapping) -> Result<Self, Error> {
-        let bytes = (entry.by)(&mapping)?;
+        let bytes = (entry.build)(&mapping)?;
         Ok(Self { name: entry.name, mapping: Arc::new(mapping), bytes, is_mapped: true })
     }
 
-    /// A format that needs no mapping.
+    /// Makes a format that needs no mapping.
     pub(super) fn new_unmapped(name: &'static str, bytes: Arc<dyn ByteFormat>) -> Self {
         let mapping = Mapping { name: name.to_owned(), format: name.to_owned(), ..Mapping::default() };
         Self { name, mapping: Arc::new(mapping), bytes, is_mapped: false }
     }
 
-    /// The format's word.
+    /// Returns the format's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Name and hash of the mapping, with the reference data.
+    /// Returns name and hash of the mapping and of the reference data.
     pub fn mapping_identity(&self) -> Option<String> {
         match &self.mapping.reference {
             _ if self.is_mapped => Some(self.mapping.identity()),
@@ -159,63 +159,63 @@ impl Format {
         }
     }
 
-    /// This format, with names of instruments looked up in `reference`.
+    /// Sets the reference data in which names of instruments are looked up.
     #[must_use]
     pub fn with_reference(mut self, reference: &Arc<InstrumentMaster>) -> Self {
         Arc::make_mut(&mut self.mapping).reference = Some(reference.clone());
         self
     }
 
-    /// The mapping; none where the format needs none.
+    /// Returns the mapping; `None` if the format needs no mapping.
     pub fn mapping_definition(&self) -> Option<&Mapping> {
         self.is_mapped.then_some(&self.mapping)
     }
 
-    /// A decoder of its stretches.
+    /// Makes a decoder of the format's blocks.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub(super) fn format_decoder(&self) -> Result<Box<dyn FormatDecoder>, Error> {
         self.bytes.decoder(&self.mapping)
     }
 
-    /// Whether its mapping can be compiled.
+    /// Checks that the mapping can be compiled.
     ///
     /// # Errors
-    /// An error in the mapping.
+    /// Fails if the mapping is invalid.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.bytes.check(&self.mapping)
     }
 
-    /// The way in which the farm may cut it.
+    /// Returns how the decoder farm may cut the format into blocks.
     pub fn statefulness(&self) -> Statefulness {
         self.bytes.statefulness()
     }
 
-    /// The book policy of its events, if it is not the usual one.
+    /// Returns the book policy of the events, if it is not the usual policy.
     pub fn books(&self) -> Option<&'static str> {
         self.bytes.books()
     }
 
-    /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
+    /// Guesses an offset in `buf` with only whole messages before it.
     pub fn cut(&self, buf: &[u8]) -> usize {
         self.bytes.cut(buf)
     }
 
-    /// The start of a source that every decoder of it has to know: from `bytes`, its first.
+    /// Returns the start of a source that each of its decoders must know; `bytes` must be the source's first bytes.
     pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         self.bytes.head(path, bytes)
     }
 
-    /// The part of a source's name that every decoder of it has to know.
+    /// Returns the part of a source's name that each of its decoders must know.
     ///
     /// # Errors
-    /// When it does not say it and nothing else does.
+    /// Fails if the name lacks it and the mapping does not state it either.
     pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
         self.bytes.head_of_name(path)
     }
 
-    /// Bytes of what is at the start of a source, at most; 0 where there is none.
+    /// Returns the maximum length in bytes of the start that decoders must know; 0 if they need no such start.
     pub fn head_bytes(&self) -> usize {
         self.bytes.head_bytes()
     }
@@ -228,13 +228,13 @@ pub struct FormatId {
     pub format: String,
     /// Name and hash of the mapping.
     pub mapping: Option<String>,
-    /// The book policy of its events, if it is not the usual one. `none` makes no books; with `marked` the events
-    /// themselves say which books have lost something.
+    /// The book policy of the events, if it is not the usual policy. `none` makes no books; with `marked`, the events
+    /// state which books have lost data.
     pub books: Option<String>,
 }
 
 impl FormatId {
-    /// That of a format.
+    /// Returns the id of a format.
     pub fn from_format(format: &Format) -> Self {
         let books = format.books().map(str::to_owned);
         Self { format: format.name().to_owned(), mapping: format.mapping_identity(), books }

@@ -52,17 +52,17 @@ pub enum FragmentRole {
 /// A datagram that was put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholeDatagram {
-    /// Where it goes to.
+    /// The receiver's address and port.
     pub to: SocketAddr,
     /// Its payload, as a range of [`FragmentScan::payloads`].
     pub payload: Range<usize>,
     /// When its last fragment was captured, ns since 1970.
     pub ts_ns: Option<i64>,
-    /// The end of those of its records that follow its first one without others between them.
+    /// The end of the datagram's further records that directly follow its first record.
     pub room_end: usize,
 }
 
-/// The fragments of a stretch of a capture.
+/// The fragments in a part of a capture.
 #[derive(Default)]
 pub struct FragmentScan {
     fragments: BTreeMap<usize, Fragment>,
@@ -71,7 +71,7 @@ pub struct FragmentScan {
     open: Vec<OpenDatagram>,
     /// Since where a datagram waits for fragments.
     chain_start: Option<usize>,
-    /// The end of what was looked through.
+    /// The end of the scanned part.
     end: usize,
 }
 
@@ -113,10 +113,10 @@ impl FragmentScan {
         });
         self.open[index].records.push(record);
         let wrong_checksums = self.reassembler.counts().wrong_checksums;
-        if let Some(whole) = self.reassembler.add(fragment, content, ts_ns) {
+        if let Some(whole_datagram) = self.reassembler.add(fragment, content, ts_ns) {
             let from = self.payloads.len();
-            self.payloads.extend_from_slice(whole.payload);
-            let (to, payload) = (whole.to, from..self.payloads.len());
+            self.payloads.extend_from_slice(whole_datagram.payload);
+            let (to, payload) = (whole_datagram.to, from..self.payloads.len());
             let records = self.open.remove(index).records;
             let adjacent = records.windows(2).take_while(|pair| pair[0].end == pair[1].start).count();
             let first = WholeDatagram { to, payload, ts_ns, room_end: records[adjacent].end };
@@ -185,11 +185,11 @@ impl FragmentScan {
 
     fn scan(&mut self, bytes: &[u8], start: usize, mut walker: CaptureWalker) {
         *self = Self::default();
-        let mut at = start;
-        while at < bytes.len() {
-            at = match walker.next(bytes, at) {
+        let mut offset = start;
+        while offset < bytes.len() {
+            offset = match walker.next(bytes, offset) {
                 NextCaptureRecord::Packet(packet) => {
-                    self.add(bytes, at, &packet);
+                    self.add(bytes, offset, &packet);
                     packet.end
                 }
                 NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
@@ -199,7 +199,7 @@ impl FragmentScan {
         self.end = bytes.len();
     }
 
-    /// The payloads of the datagrams that are whole.
+    /// Returns the payloads of the complete datagrams.
     pub fn payloads(&self) -> &[u8] {
         &self.payloads
     }
@@ -217,6 +217,7 @@ fn lose(
     reason: &'static str,
     end: usize,
 ) {
-    let lost = |record: &Range<usize>| (record.start, Fragment { role: FragmentRole::Lost(reason), end });
-    fragments.extend(datagram.records.iter().map(lost));
+    let lost_fragment =
+        |record: &Range<usize>| (record.start, Fragment { role: FragmentRole::Lost(reason), end });
+    fragments.extend(datagram.records.iter().map(lost_fragment));
 }

@@ -3,7 +3,7 @@
 use crate::block::{Block, MessageOrigin};
 use unitape_codec::events::{LINE_BYTES_MAX, NextLine, next_line};
 
-/// The end of the last whole line of `buf`: behind its newline.
+/// Returns the offset after the last newline of `buf`.
 pub fn cut(buf: &[u8]) -> usize {
     buf.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1)
 }
@@ -16,10 +16,10 @@ pub fn decode_lines(
     mut decode: impl FnMut(&mut Block, &[u8], MessageOrigin),
 ) {
     let bytes = std::mem::take(&mut block.bytes);
-    let mut at = 0;
+    let mut line_start = 0;
     loop {
-        let start = block.base + at as u64;
-        let next = match next_line(&bytes, at, block.eof) {
+        let start = block.base + line_start as u64;
+        let next = match next_line(&bytes, line_start, block.eof) {
             NextLine::Line { bytes: line, next } => {
                 decode(block, line, MessageOrigin { source, offset: start });
                 next
@@ -27,15 +27,21 @@ pub fn decode_lines(
             NextLine::TooLong { .. } => {
                 // A piece of fixed size, so that the cut does not depend on where the block ends; what is left
                 // of the line is no message either and follows it.
-                let next = (at + LINE_BYTES_MAX).min(bytes.len());
-                block.quarantine(source, start, &bytes[at..next], "too_large", "line longer than 4 MiB");
+                let next = (line_start + LINE_BYTES_MAX).min(bytes.len());
+                block.quarantine(
+                    source,
+                    start,
+                    &bytes[line_start..next],
+                    "too_large",
+                    "line longer than 4 MiB",
+                );
                 next
             }
             NextLine::More | NextLine::End => break,
         };
         block.progress(start, block.base + next as u64);
-        at = next;
+        line_start = next;
     }
-    block.decoded = at;
+    block.decoded = line_start;
     block.bytes = bytes;
 }

@@ -31,37 +31,37 @@ fn names() -> String {
 }
 
 impl Format {
-    /// The format of a mapping, with it.
+    /// Makes the format that a mapping names, with this mapping.
     ///
     /// # Errors
-    /// When the mapping's format is none that has mappings.
+    /// Fails if the mapping's format takes no mappings.
     pub fn from_mapping(mapping: Mapping) -> Result<Self, Error> {
         Self::new_mapped(entry_of(&mapping)?, mapping)
     }
 
-    /// The format and mapping of these names, as `--feed` gives them.
+    /// Looks up format and mapping by name, as `--feed` gives them.
     ///
     /// # Errors
-    /// When there is no such format or mapping.
+    /// Fails if there is no such format or mapping.
     pub fn from_names(format: &str, mapping: &str) -> Result<Self, Error> {
-        let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
+        let config_error = |reason: String| Error::Config { origin: "feed".to_owned(), reason };
         match entry(format) {
             None if format == events::NAME => Ok(Self::events()),
             None if format == clock::NAME => Ok(Self::clock()),
             None => {
                 let suggestion =
                     suggest_word(format, FORMATS.iter().map(|entry| entry.name).chain([events::NAME]));
-                let known = format!("{}, {}", names(), events::NAME);
-                Err(config(format!("no format `{format}`{suggestion}; formats: {known}")))
+                let format_names = format!("{}, {}", names(), events::NAME);
+                Err(config_error(format!("no format `{format}`{suggestion}; formats: {format_names}")))
             }
             Some(_) if mapping.is_empty() => {
-                Err(config(format!("format {format} needs a mapping: name={format}:MAPPING:path")))
+                Err(config_error(format!("format {format} needs a mapping: name={format}:MAPPING:path")))
             }
             Some(_) => {
                 let mapping = Mapping::load(mapping)?;
                 if mapping.format != format {
                     let Mapping { name, format: its, .. } = mapping;
-                    return Err(config(format!("mapping {name} is for format {its}, not {format}")));
+                    return Err(config_error(format!("mapping {name} is for format {its}, not {format}")));
                 }
                 Self::from_mapping(mapping)
             }
@@ -73,7 +73,7 @@ impl Mapping {
     /// Reads a mapping; `origin` names it in errors.
     ///
     /// # Errors
-    /// The error in the text, with the line if TOML knows it.
+    /// Fails if the text is invalid; the error has the line if TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mapping = Self::read(text, origin)?;
         Format::from_mapping(mapping.clone())?.check()?;
@@ -87,31 +87,32 @@ impl Mapping {
         let is_text = matches!(mapping.format.as_str(), "jsonl" | "mail" | "newsxml");
         let has_layout = matches!(mapping.format.as_str(), "csv" | "fixed");
         if mapping.message.zone.is_some() && !is_text {
-            let what = "message.zone is for jsonl, mail and newsxml; a layout has its own `zone`".to_owned();
-            return Err(mapping.refuse_key("message", what));
+            let message =
+                "message.zone is for jsonl, mail and newsxml; a layout has its own `zone`".to_owned();
+            return Err(mapping.refuse_key("message", message));
         }
         if mapping.message.ambiguous.is_some() && !is_text && !has_layout {
-            let what =
+            let message =
                 "message.ambiguous is for formats with local times: csv, fixed, jsonl, mail and newsxml";
-            return Err(mapping.refuse_key("message", what.to_owned()));
+            return Err(mapping.refuse_key("message", message.to_owned()));
         }
         Ok(mapping)
     }
 
-    /// The shipped mapping of this name.
+    /// Looks up a shipped mapping by name.
     pub fn built_in(name: &str) -> Option<&'static Self> {
         ShippedMapping::by_name(name).map(shipped)
     }
 
-    /// All shipped mappings, each read when its turn comes.
+    /// Lists all shipped mappings; parses each when the iterator reaches it.
     pub fn all_built_in() -> impl Iterator<Item = &'static Self> {
         ShippedMapping::all().map(shipped)
     }
 
-    /// A shipped mapping by name, or a file by path.
+    /// Loads a shipped mapping by name, or a file by path.
     ///
     /// # Errors
-    /// When there is neither, or the file is no mapping.
+    /// Fails if there is no such mapping or file, or if the file is no mapping.
     pub fn load(name_or_path: &str) -> Result<Self, Error> {
         if let Some(m) = Self::built_in(name_or_path) {
             return Ok(m.clone());
@@ -122,9 +123,9 @@ impl Mapping {
                 let shipped: Vec<&str> = ShippedMapping::all().map(|shipped| shipped.name).collect();
                 let suggestion = suggest_word(name_or_path, shipped.iter().copied());
                 let shipped = shipped.join(", ");
-                let what =
+                let message =
                     format!("neither a shipped mapping ({shipped}) nor a readable file: {e}{suggestion}");
-                Err(Error::Mapping { origin: name_or_path.to_owned(), what })
+                Err(Error::Mapping { origin: name_or_path.to_owned(), reason: message })
             }
         }
     }
@@ -133,16 +134,16 @@ impl Mapping {
 fn entry_of(mapping: &Mapping) -> Result<&'static FormatEntry, Error> {
     entry(&mapping.format).ok_or_else(|| {
         let suggestion = suggest_word(&mapping.format, FORMATS.iter().map(|entry| entry.name));
-        let what =
+        let message =
             format!("format `{}` has no mapping{suggestion}; formats with one: {}", mapping.format, names());
-        mapping.refuse_key("format", what)
+        mapping.refuse_key("format", message)
     })
 }
 
-/// A shipped mapping, read at the first call. It is not compiled here: a test compiles each.
+/// Returns a shipped mapping, parsed at the first call. It is not compiled here: a test compiles each mapping.
 ///
 /// # Panics
-/// When it cannot be read, which a test excludes.
+/// Panics if the mapping cannot be read, which a test excludes.
 fn shipped(shipped: &'static ShippedMapping) -> &'static Mapping {
     shipped.mapping(|text| Mapping::read(text, "built in").expect("a shipped mapping is tested"))
 }
@@ -158,8 +159,8 @@ mod tests {
             assert_eq!(mapping.name, shipped.name);
             assert_eq!(mapping.identity(), Mapping::built_in(shipped.name).unwrap().identity());
             // A handler without a feed has the same ones.
-            let of_handler =
-                unitape_marketdata::engine::ShippedFastMapping::by_name(shipped.name).map(|other| other.text);
+            let of_handler = unitape_marketdata::engine::ShippedFastMapping::by_name(shipped.name)
+                .map(|shipped_mapping| shipped_mapping.text);
             assert_eq!(of_handler, mapping.fast.is_some().then_some(shipped.text));
         }
     }

@@ -10,8 +10,7 @@ use crate::formats::decoder::DecodeOptions;
 use unitape_model::schema::{EventSchema, RECV_EXT, RECV_NONE, at};
 use unitape_model::{EventField, EventKind, FrameHeader, LINE, UnixNanos, flags};
 
-/// Gives the events of `block` their receive times, and its units the time by which feeds are merged, where one or the
-/// other is wanted.
+/// Writes receive times into the events of `block`, and merge times into its units, as `options` require.
 pub fn receive_times(block: &mut Block, options: &DecodeOptions) {
     if block.times.is_empty() {
         return;
@@ -21,7 +20,7 @@ pub fn receive_times(block: &mut Block, options: &DecodeOptions) {
     }
     if options.by_receive_time {
         for unit in &mut block.units {
-            if unit.what.is_events() {
+            if unit.kind.is_events() {
                 unit.ts = time_of(&block.times, last_byte(unit.offset, unit.length)).unwrap_or(unit.ts);
             }
         }
@@ -32,24 +31,24 @@ fn stamp(block: &mut Block) {
     let mut out = std::mem::take(&mut block.payload);
     out.clear();
     out.reserve(block.arena.len());
-    let (mut at, mut fixup) = (0, 0);
+    let (mut frame_start, mut fixup) = (0, 0);
     for unit in &mut block.units {
-        let wanted = unit.what.is_events();
-        let ts = time_of(&block.times, last_byte(unit.offset, unit.length)).filter(|_| wanted);
-        while at < unit.end as usize {
-            let length = FrameHeader::read(&block.arena[at..]).len_bytes();
+        let has_events = unit.kind.is_events();
+        let ts = time_of(&block.times, last_byte(unit.offset, unit.length)).filter(|_| has_events);
+        while frame_start < unit.end as usize {
+            let length = FrameHeader::read(&block.arena[frame_start..]).len_bytes();
             let start = out.len();
-            out.extend_from_slice(&block.arena[at..at + length]);
-            let moved = (start - at) as u32;
-            while let Some(f) = block.fixups.get_mut(fixup).filter(|f| f.frame as usize == at) {
+            out.extend_from_slice(&block.arena[frame_start..frame_start + length]);
+            let moved = (start - frame_start) as u32;
+            while let Some(f) = block.fixups.get_mut(fixup).filter(|f| f.frame as usize == frame_start) {
                 f.frame += moved;
-                f.at += moved;
+                f.id_offset += moved;
                 fixup += 1;
             }
             if let Some(ts) = ts {
-                put(&mut out, start, ts);
+                set_receive_time(&mut out, start, ts);
             }
-            at += length;
+            frame_start += length;
         }
         unit.end = out.len() as u32;
     }
@@ -58,16 +57,16 @@ fn stamp(block: &mut Block) {
     block.payload = out;
 }
 
-/// Puts a receive time into the frame that ends `out`, unless it has one of its own.
-fn put(out: &mut Vec<u8>, start: usize, ts: UnixNanos) {
-    let place = start + at::RECV_DELTA;
-    if out[place..place + 4] != RECV_NONE.to_le_bytes() {
+/// Writes a receive time into the last frame of `out`, unless the frame has its own receive time.
+fn set_receive_time(out: &mut Vec<u8>, start: usize, ts: UnixNanos) {
+    let delta_offset = start + at::RECV_DELTA;
+    if out[delta_offset..delta_offset + 4] != RECV_NONE.to_le_bytes() {
         return;
     }
     let event = i64::from_le_bytes(out[start + at::TS_EVENT..][..8].try_into().expect("eight bytes"));
     let delta = ts.0.checked_sub(event).and_then(|d| i32::try_from(d).ok());
     if let Some(d) = delta.filter(|d| !matches!(*d, RECV_NONE | RECV_EXT)) {
-        out[place..place + 4].copy_from_slice(&d.to_le_bytes());
+        out[delta_offset..delta_offset + 4].copy_from_slice(&d.to_le_bytes());
         return;
     }
     let header = FrameHeader::read(&out[start..]);
@@ -79,7 +78,7 @@ fn put(out: &mut Vec<u8>, start: usize, ts: UnixNanos) {
     let lines = (end + ENTRY - start).div_ceil(LINE).max(usize::from(header.lines()));
     // The longest frame there is has no room for it; it stays without.
     let Ok(lines) = u16::try_from(lines) else { return };
-    out[place..place + 4].copy_from_slice(&RECV_EXT.to_le_bytes());
+    out[delta_offset..delta_offset + 4].copy_from_slice(&RECV_EXT.to_le_bytes());
     out.resize(start + usize::from(lines) * LINE, 0);
     out[end..end + 2].copy_from_slice(&(EventField::TsRecv as u16).to_le_bytes());
     out[end + 2..end + 6].copy_from_slice(&8u32.to_le_bytes());
@@ -88,26 +87,26 @@ fn put(out: &mut Vec<u8>, start: usize, ts: UnixNanos) {
     FrameHeader::new_unstamped(header.kind(), bits, lines).write(&mut out[start..]);
 }
 
-/// Behind the last entry of an extension that begins at `at`.
-fn end_of_entries(frame: &[u8], mut at: usize) -> usize {
-    while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
-        at += 6 + u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
+/// Returns the offset after the last entry of an extension that begins at `offset`.
+fn end_of_entries(frame: &[u8], mut offset: usize) -> usize {
+    while let Some(head) = frame.get(offset..offset + 6).filter(|h| h[..2] != [0, 0]) {
+        offset += 6 + u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
     }
-    at
+    offset
 }
 
-/// The last byte of a message in its source.
+/// Returns the source offset of a message's last byte.
 pub fn last_byte(offset: u64, length: u32) -> u64 {
     offset + u64::from(length.max(1)) - 1
 }
 
-/// The time of the stretch that holds this byte.
+/// Returns the time of the range that holds this byte.
 pub fn time_of(times: &[(u64, UnixNanos)], byte: u64) -> Option<UnixNanos> {
     let i = times.partition_point(|(end, _)| *end <= byte);
     times.get(i).map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME)
 }
 
-/// The time of a stretch whose receive time is not known.
+/// The time of a range whose receive time is unknown.
 pub const NO_TIME: UnixNanos = UnixNanos::MIN;
 
 /// Tag, length and value of a receive time in the extension.
@@ -120,8 +119,8 @@ mod tests {
     use crate::formats::format::Format;
     use unitape_model::{Dictionary, Event};
 
-    /// A receive time hours after the event once had no place; a name that was not yet known must still be found in a
-    /// frame that has moved.
+    /// Guards against a receive time hours after the event, for which there once was no room. In a frame that has
+    /// moved, a provisional name must still be found.
     #[test]
     fn near_and_far_times_of_short_and_long_frames() {
         let line = |i: u64, more: &str| {
@@ -139,8 +138,8 @@ mod tests {
             (end, UnixNanos(*ts))
         });
         block.times = times.collect();
-        let how = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
-        Format::events().decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
+        let options = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
+        Format::events().decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &options);
         let events: Vec<_> =
             unitape_model::frames(&block.arena).map(|(_, _, f)| Event::new(f).unwrap()).collect();
         let got: Vec<_> = events.iter().map(|e| e.ts_recv().map(|t| t.0)).collect();
@@ -153,7 +152,7 @@ mod tests {
         for f in &block.fixups {
             let name = block.names.name(f.dict, f.id).unwrap();
             let width = if f.dict == unitape_model::NameKind::Venue { 2 } else { 4 };
-            let id = &block.arena[f.at as usize..][..width];
+            let id = &block.arena[f.id_offset as usize..][..width];
             assert_eq!(id[..width - 1], f.id.to_le_bytes()[..width - 1], "{name}");
             assert_eq!(FrameHeader::read(&block.arena[f.frame as usize..]).kind(), EventKind::Status as u8);
         }

@@ -1,7 +1,7 @@
 //! Whole numbers in the one form that quantities have.
 
-/// A whole number without its trailing zeros, and how many there were. Most are hundreds, and which are not cannot be
-/// guessed, so nothing depends on it but two selections.
+/// Strips the trailing zeros of a number and returns their count. Most numbers are hundreds. Other numbers cannot be
+/// predicted, so the code has two selections and no branches for them.
 #[inline(always)]
 pub fn canonical(n: u32) -> (u32, u8) {
     // The inverse of 5 and of 25 modulo 2^32: turned, a quotient stays small if there is no remainder.
@@ -13,7 +13,7 @@ pub fn canonical(n: u32) -> (u32, u8) {
     if hundred && n.is_multiple_of(10) { zeros(n) } else { (n, exponent) }
 }
 
-/// The rest of a number that had two zeros and has more.
+/// Strips the remaining zeros of a number that had two and has more.
 #[cold]
 fn zeros(mut n: u32) -> (u32, u8) {
     if n == 0 {

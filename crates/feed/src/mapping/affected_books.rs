@@ -7,19 +7,19 @@ use crate::block::affected_books::{AffectedBooks, changes_books};
 use unitape_model::EventField;
 
 impl<R: Copy> MessageMapper<R> {
-    /// The books that a refused message may concern: those of the instrument that the first event of its rule names, or
-    /// that all events for entries of its groups name.
-    /// A type that no rule makes an event of books of concerns none.
+    /// Returns the books that a refused message may affect: those of the instrument that the first event of its rule
+    /// names, or that all events for entries of its groups name. A type whose rules make no book events affects no
+    /// books.
     #[cold]
     pub(super) fn affected_books<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> AffectedBooks {
         let Self { plan, scratch, .. } = self;
         let plan = &*plan;
         let view = MappingInput { message, picks: &[], entry: &[] };
-        let found = message.slot(plan.message_type);
-        let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
+        let type_value = message.slot(plan.message_type);
+        let message_type = type_value.map_or(&b""[..], |v| message.text(v, &mut scratch.suffixed_text));
         let rules: Vec<_> = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]).collect();
         let of_books = |rule: &&plan::CompiledRule| rule.events.iter().any(|e| changes_books(e.kind));
-        let Some(rule) = rules.iter().find(|r| view.holds(&r.when, &mut scratch.plain)) else {
+        let Some(rule) = rules.iter().find(|r| view.holds(&r.conditions, &mut scratch.value_text)) else {
             return if rules.iter().any(of_books) { AffectedBooks::Feed } else { AffectedBooks::Nothing };
         };
         if !of_books(rule) {
@@ -40,10 +40,10 @@ impl<R: Copy> MessageMapper<R> {
             let picked =
                 |from: &&ValueSource| matches!(from, ValueSource::Message(_) | ValueSource::Const(_));
             let from = [Some(&plan_of.from), plan_of.or.as_ref()].into_iter().flatten().filter(picked);
-            let found = from.filter_map(|from| view.get(from)).next()?;
-            let value = view.text(found, &mut scratch.plain);
-            let mut whole = Vec::new();
-            translate::<M>(plan, plan_of, value, &mut whole).ok()?.map(<[u8]>::to_vec)
+            let field_value = from.filter_map(|from| view.get(from)).next()?;
+            let value = view.text(field_value, &mut scratch.value_text);
+            let mut buffer = Vec::new();
+            translate::<M>(plan, plan_of, value, &mut buffer).ok()?.map(<[u8]>::to_vec)
         };
         let (instrument, venue) = (text(EventField::Instr), text(EventField::Venue));
         AffectedBooks::from_names(instrument.as_deref(), venue.as_deref())

@@ -29,36 +29,36 @@ use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixN
 #[derive(Debug)]
 pub struct MessageMapper<R> {
     pub(super) plan: MappingPlan,
-    /// The group entry in hand.
+    /// The current group entry.
     entry: Vec<Option<R>>,
     picks: Vec<Option<R>>,
     pub(super) scratch: TextScratch,
     session: Vec<u8>,
-    /// Entries of the message in hand.
+    /// Entries of the current message.
     entries: EntryTally,
     /// Parts that few feeds need.
-    aside: Option<Box<MapperExtras>>,
+    extras: Option<Box<MapperExtras>>,
 }
 
 /// Parts that few feeds need. They are boxed, so that a feed without them makes one check for each message.
 #[derive(Debug, Default)]
 struct MapperExtras {
-    /// Notes what was done and why, where somebody asks.
+    /// Notes actions and reasons, if a caller asks for explanations.
     explainer: Option<Box<MappingExplainer>>,
     /// Looks names of instruments up.
-    by: Option<ReferenceLookup>,
+    instrument_lookup: Option<ReferenceLookup>,
 }
 
 /// Buffers in which texts are put together.
 #[derive(Debug, Default)]
 pub(super) struct TextScratch {
     /// A value as its format's plain text.
-    pub plain: Vec<u8>,
+    pub value_text: Vec<u8>,
     /// A value with its suffix.
-    pub whole: Vec<u8>,
-    /// The event in hand has text whose set of characters was guessed.
+    pub suffixed_text: Vec<u8>,
+    /// Whether the current event has text with a guessed character set.
     pub guessed: Cell<bool>,
-    /// Its values that are not of the form of their field and are of no importance, each with what is wrong with it.
+    /// The event's optional values that do not have the form of their field, each with its fault.
     pub odd: RefCell<Vec<OddValue>>,
 }
 
@@ -74,9 +74,9 @@ pub(super) enum MappingOutcome {
 }
 
 impl<R: Copy> MessageMapper<R> {
-    /// A mapper by this plan.
+    /// Makes a mapper for this plan.
     pub fn new(plan: MappingPlan) -> Self {
-        let by = plan.reference.clone().map(ReferenceLookup::new);
+        let lookup = plan.reference.clone().map(ReferenceLookup::new);
         Self {
             entry: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
             picks: vec![None; plan.picks.len()],
@@ -84,16 +84,18 @@ impl<R: Copy> MessageMapper<R> {
             scratch: TextScratch::default(),
             session: Vec::new(),
             entries: EntryTally::default(),
-            aside: by.map(|by| Box::new(MapperExtras { by: Some(by), explainer: None })),
+            extras: lookup.map(|reference_lookup| {
+                Box::new(MapperExtras { instrument_lookup: Some(reference_lookup), explainer: None })
+            }),
         }
     }
 
-    /// The explainer that notes actions and reasons; empty until somebody asks.
+    /// Returns the slot of the explainer that notes actions and reasons; empty until a caller asks for explanations.
     pub(crate) fn explainer(&mut self) -> &mut Option<Box<MappingExplainer>> {
-        &mut self.aside.get_or_insert_default().explainer
+        &mut self.extras.get_or_insert_default().explainer
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub(crate) fn plan(&self) -> &MappingPlan {
         &self.plan
     }
@@ -105,15 +107,15 @@ impl<R: Copy> MessageMapper<R> {
         block: &mut Block,
         message: &M,
         origin: MessageOrigin,
-        known: &Dictionary,
+        dictionary: &Dictionary,
     ) {
         let mark = block.mark();
         self.entries = EntryTally::default();
         let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
-        let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
-        let outcome = match self.aside {
-            None => self.apply(block, message, origin, known, PlainInstruments),
-            Some(_) => self.apply_aside(block, message, origin, known),
+        let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.value_text) == b"Y");
+        let outcome = match self.extras {
+            None => self.apply(block, message, origin, dictionary, PlainInstruments),
+            Some(_) => self.apply_with_extras(block, message, origin, dictionary),
         };
         match outcome {
             Ok(MappingOutcome::Ignored) => {
@@ -122,7 +124,7 @@ impl<R: Copy> MessageMapper<R> {
                 block.end_ignored();
             }
             Ok(MappingOutcome::Events { ts, count }) => {
-                let what = match self.note_sequence(block, message, maybe, true) {
+                let kind = match self.note_sequence(block, message, maybe, true) {
                     Some(run) => BlockMessageKind::Numbered { run, maybe },
                     None => BlockMessageKind::Events,
                 };
@@ -130,7 +132,7 @@ impl<R: Copy> MessageMapper<R> {
                 if !self.entries.is_empty() {
                     block.note_entries(self.entries);
                 }
-                block.end_message(span, ts, count, what, known);
+                block.end_message(span, ts, count, kind, dictionary);
             }
             Err(refused) => {
                 block.roll_back(mark);
@@ -143,7 +145,7 @@ impl<R: Copy> MessageMapper<R> {
         }
     }
 
-    /// The number of entries of a refused message that its rule would have made events of: reading them ended at the fault.
+    /// Counts the entries of a refused message from which its rule would make events. Reading them ends at the fault.
     #[cold]
     fn count_entries<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> u64 {
         let Self { plan, entry, scratch, .. } = self;
@@ -154,7 +156,7 @@ impl<R: Copy> MessageMapper<R> {
             let Some(group) = events[0].each else { continue };
             let mut cursor = EntryCursor::default();
             // Where the entries themselves are wrong, those before the fault count.
-            while next_entry(plan, message, group, &mut cursor, entry).is_ok_and(|there| there) {
+            while next_entry(plan, message, group, &mut cursor, entry).is_ok_and(|has_entry| has_entry) {
                 count += 1;
             }
         }
@@ -163,44 +165,44 @@ impl<R: Copy> MessageMapper<R> {
 
     /// Applies the mapping with the parts that few feeds need.
     #[inline(never)]
-    fn apply_aside<M: ParsedMessage<Ref = R>>(
+    fn apply_with_extras<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
         origin: MessageOrigin,
-        known: &Dictionary,
+        dictionary: &Dictionary,
     ) -> Result<MappingOutcome, MessageRefusal> {
-        let Some(mut aside) = self.aside.take() else { unreachable!("asked for it") };
-        let outcome = match &mut aside.by {
-            None => self.apply(block, message, origin, known, PlainInstruments),
-            Some(by) => {
-                let outcome = self.apply(block, message, origin, known, &mut *by);
-                if by.take_missed() && matches!(outcome, Ok(MappingOutcome::Events { .. })) {
+        let Some(mut extras) = self.extras.take() else { unreachable!("asked for it") };
+        let outcome = match &mut extras.instrument_lookup {
+            None => self.apply(block, message, origin, dictionary, PlainInstruments),
+            Some(lookup) => {
+                let outcome = self.apply(block, message, origin, dictionary, &mut *lookup);
+                if lookup.take_missed() && matches!(outcome, Ok(MappingOutcome::Events { .. })) {
                     block.note_unresolved();
                 }
                 outcome
             }
         };
-        if let Some(explainer) = &mut aside.explainer {
+        if let Some(explainer) = &mut extras.explainer {
             explainer.note(&self.plan, message, origin, block.units.len(), &outcome);
         }
-        self.aside = Some(aside);
+        self.extras = Some(extras);
         outcome
     }
 
-    /// Notes the message's number; one that is not `whole` may restart its session and has no number. Gives the run that
-    /// it is in.
+    /// Notes the message's number. If the message is not `is_complete`, it may restart its session and has no number.
+    /// Returns the run to which it belongs.
     fn note_sequence<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
         maybe: bool,
-        whole: bool,
+        is_complete: bool,
     ) -> Option<u32> {
         let slot = self.plan.possdup.and(self.plan.sequence)?;
         let sequence = message.slot(slot).and_then(|v| message.number(v))?;
         let mut numbering = message.numbering(message.slot(self.plan.message_type), sequence, maybe);
-        if !whole {
+        if !is_complete {
             match &mut numbering {
                 SequenceEffect::Counts | SequenceEffect::Fills => return None,
                 SequenceEffect::Restarts { counts, .. } => *counts = false,
@@ -210,7 +212,7 @@ impl<R: Copy> MessageMapper<R> {
         let mut key = SessionNameKey::default();
         let short = match &self.plan.session[..] {
             slots @ ([_] | [_, _]) => slots.iter().enumerate().all(|(i, slot)| match message.slot(*slot) {
-                Some(value) => key.put(i, message.text(value, &mut self.scratch.plain)),
+                Some(value) => key.set_name(i, message.text(value, &mut self.scratch.value_text)),
                 None => true,
             }),
             _ => false,
@@ -226,7 +228,7 @@ impl<R: Copy> MessageMapper<R> {
                 session.push(1);
             }
             if let Some(value) = message.slot(*slot) {
-                session.extend_from_slice(message.text(value, &mut self.scratch.plain));
+                session.extend_from_slice(message.text(value, &mut self.scratch.value_text));
             }
         }
         let id = block.session_by_name(&session, short.then_some(&key));
@@ -240,15 +242,15 @@ impl<R: Copy> MessageMapper<R> {
         block: &mut Block,
         message: &M,
         origin: MessageOrigin,
-        known: &Dictionary,
-        by: impl InstrumentLookup,
+        dictionary: &Dictionary,
+        lookup: impl InstrumentLookup,
     ) -> Result<MappingOutcome, MessageRefusal> {
         let Self { plan, entry, picks, scratch, entries, .. } = self;
         let plan = &*plan;
         let view = MappingInput { message, picks: &[], entry: &[] };
         let Some(rule) = rule_of(plan, &view, scratch) else {
-            let found = message.slot(plan.message_type);
-            let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
+            let type_value = message.slot(plan.message_type);
+            let message_type = type_value.map_or(&b""[..], |v| message.text(v, &mut scratch.suffixed_text));
             return Err(MessageRefusal {
                 code: "no_rule",
                 detail: format!(
@@ -261,8 +263,8 @@ impl<R: Copy> MessageMapper<R> {
         if rule.ignore {
             return Ok(MappingOutcome::Ignored);
         }
-        let ts = event_time(plan, message, &mut scratch.plain)?;
-        fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.plain)?;
+        let ts = event_time(plan, message, &mut scratch.value_text)?;
+        fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.value_text)?;
         let view = MappingInput { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
         let mut writer = MappedEventWriter {
@@ -271,20 +273,20 @@ impl<R: Copy> MessageMapper<R> {
             origin,
             ts,
             sequence,
-            known,
+            dictionary,
             scratch,
             groups: &rule.event_groups,
             step: None,
             count: 0,
             without_change: 0,
             last: 0,
-            by,
+            lookup,
         };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
                 writer.step = None;
-                if view.is_wanted(&events[0], &mut writer.scratch.plain) {
+                if view.is_wanted(&events[0], &mut writer.scratch.value_text) {
                     writer.event(&events[0], &view)?;
                 }
                 continue;
@@ -300,18 +302,23 @@ impl<R: Copy> MessageMapper<R> {
                 entries.total += 1;
                 let (count, without_change) = (writer.count, writer.without_change);
                 for event in events {
-                    if view.is_wanted(event, &mut writer.scratch.plain) {
+                    if view.is_wanted(event, &mut writer.scratch.value_text) {
                         writer.event(event, &view)?;
                     }
                 }
                 if writer.count > count {
                     entries.with_events += 1;
                 } else if writer.without_change > without_change
-                    || view.is_ignored(rule, group, &mut writer.scratch.plain)
+                    || view.is_ignored(rule, group, &mut writer.scratch.value_text)
                 {
                     entries.ignored += 1;
                 } else {
-                    return Err(unused_entry(events, &view, cursor.found, &mut writer.scratch.plain));
+                    return Err(unused_entry(
+                        events,
+                        &view,
+                        cursor.entry_count,
+                        &mut writer.scratch.value_text,
+                    ));
                 }
             }
         }
@@ -330,28 +337,28 @@ impl<R: Copy> MessageMapper<R> {
     }
 }
 
-/// The rule for a message, if there is one.
+/// Finds the rule for a message, if there is one.
 #[inline(always)]
 fn rule_of<'p, M: ParsedMessage>(
     plan: &'p MappingPlan,
     view: &MappingInput<'_, M>,
     scratch: &mut TextScratch,
 ) -> Option<&'p CompiledRule> {
-    let found = view.message.slot(plan.message_type);
-    let message_type = found.map_or(&b""[..], |v| view.message.text(v, &mut scratch.whole));
+    let type_value = view.message.slot(plan.message_type);
+    let message_type = type_value.map_or(&b""[..], |v| view.message.text(v, &mut scratch.suffixed_text));
     let rules = match plan.of_type(message_type) {
         Some(TypeRules { codes: Some(codes), .. }) => {
-            let found = view.message.slot(codes.slot());
-            codes.get(found.map(|v| view.message.text(v, &mut scratch.plain)))
+            let code_value = view.message.slot(codes.slot());
+            codes.get(code_value.map(|v| view.message.text(v, &mut scratch.value_text)))
         }
         Some(of_type) => &of_type.rules,
         None => &plan.untyped,
     };
     let mut rules = rules.iter().map(|&i| &plan.rules[i]);
-    rules.find(|r| view.holds(&r.when, &mut scratch.plain))
+    rules.find(|r| view.holds(&r.conditions, &mut scratch.value_text))
 }
 
-/// The message in hand, with what was picked out of its groups and the entry in hand (empty outside one).
+/// The current message, with the values picked from its groups and the current entry (empty outside an entry).
 pub(super) struct MappingInput<'m, M: ParsedMessage> {
     pub message: &'m M,
     pub picks: &'m [Option<M::Ref>],
@@ -375,7 +382,7 @@ pub(super) enum MappedValue<'p, R> {
 }
 
 impl<'m, M: ParsedMessage> MappingInput<'m, M> {
-    /// The value of the message; none where it is not there, or is the mapping's own.
+    /// Returns the message's value; `None` if it is absent, or if the value is the mapping's own.
     #[inline]
     fn value(&self, from: SlotSource) -> Option<M::Ref> {
         match from {
@@ -397,17 +404,17 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     }
 
     #[inline]
-    pub(super) fn text<'v>(&self, found: MappedValue<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
+    pub(super) fn text<'v>(&self, mapped_value: MappedValue<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
     where
         'm: 'v,
     {
-        match found {
+        match mapped_value {
             MappedValue::Value(value) => self.message.text(value, scratch),
             MappedValue::Const(value) => value,
         }
     }
 
-    /// Whether no message of the source has any of these values.
+    /// Returns whether no message of the source has any of these values.
     #[inline]
     fn is_absent(&self, sources: &[ValueSource]) -> bool {
         sources.iter().all(|from| match from {
@@ -416,22 +423,22 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
         })
     }
 
-    /// Whether the event is one of this message or entry.
+    /// Returns whether this message or entry makes the event.
     #[inline]
     pub(super) fn is_wanted(&self, event: &EventPlan, scratch: &mut Vec<u8>) -> bool {
-        self.holds(&event.when, scratch)
+        self.holds(&event.conditions, scratch)
             && (event.some_of.is_empty() || event.some_of.iter().any(|from| self.get(from).is_some()))
     }
 
-    /// Returns whether the mapping says that the entry in hand becomes nothing.
+    /// Returns whether the mapping says that the current entry becomes nothing.
     #[cold]
     pub(super) fn is_ignored(&self, rule: &CompiledRule, group: usize, scratch: &mut Vec<u8>) -> bool {
-        rule.ignored.iter().any(|entries| entries.each == group && self.holds(&entries.when, scratch))
+        rule.ignored.iter().any(|entries| entries.each == group && self.holds(&entries.conditions, scratch))
     }
 
     #[inline]
-    pub(super) fn holds(&self, when: &[RuleCondition], scratch: &mut Vec<u8>) -> bool {
-        when.iter().all(|c| match self.get(&c.from) {
+    pub(super) fn holds(&self, conditions: &[RuleCondition], scratch: &mut Vec<u8>) -> bool {
+        conditions.iter().all(|c| match self.get(&c.from) {
             Some(v) => c.value.matches(self.text(v, scratch)),
             None => c.value.is_absent(),
         })
@@ -445,11 +452,11 @@ struct MappedEventWriter<'w, I> {
     origin: MessageOrigin,
     ts: UnixNanos,
     sequence: Option<u64>,
-    known: &'w Dictionary,
+    dictionary: &'w Dictionary,
     scratch: &'w mut TextScratch,
     /// Groups whose entries become events.
     groups: &'w [usize],
-    /// The entry in hand, until its first event is written.
+    /// The current entry, until its first event is written.
     step: Option<EntryStep>,
     count: u32,
     /// The number of quotes that were not written because they state nothing.
@@ -457,7 +464,7 @@ struct MappedEventWriter<'w, I> {
     /// Start of the last event in the arena.
     last: usize,
     /// The lookup of instrument ids; empty type if names stay unchanged.
-    by: I,
+    lookup: I,
 }
 
 impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
@@ -476,22 +483,22 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         }
         scratch.guessed.set(false);
         scratch.odd.get_mut().clear();
-        let (arena, mut names) = self.block.builder(self.known);
+        let (arena, mut names) = self.block.builder(self.dictionary);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        let time = TimedLookup { by: &mut self.by, ts: self.ts };
+        let time = TimedLookup { lookup: &mut self.lookup, ts: self.ts };
         set_venue_and_time(self.plan, plan, view, time, scratch);
         for (i, op) in plan.ops.iter().enumerate() {
             if is_looked_up::<I>(op) {
                 let target = EventTarget { event: &mut e, names: &mut names };
-                let target = LookupTarget { target, by: &mut self.by };
+                let target = LookupTarget { target, lookup: &mut self.lookup };
                 set_looked_up(self.plan, &plan.fields[i], view, target, scratch)?;
                 continue;
             }
-            if let SetOp::Ready(ready) = op.way {
+            if let SetOp::Ready(ready) = op.kind {
                 e.set_ready(ready);
                 continue;
             }
@@ -505,10 +512,14 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 }
                 continue;
             };
-            let set = match op.way {
-                SetOp::AsItIs => view.message.set(value, &mut e, op.spec, &mut names, &mut scratch.plain),
+            let set = match op.kind {
+                SetOp::AsItIs => {
+                    view.message.set(value, &mut e, op.spec, &mut names, &mut scratch.value_text)
+                }
                 SetOp::Coded(codes) => {
-                    match plan.codes[usize::from(codes)].get(view.message.text(value, &mut scratch.plain)) {
+                    match plan.codes[usize::from(codes)]
+                        .get(view.message.text(value, &mut scratch.value_text))
+                    {
                         Some(ready) => e.set_ready(ready),
                         None => {
                             let target = EventTarget { event: &mut e, names: &mut names };
@@ -530,12 +541,19 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
                 if !view.message.is_of_form(value) {
-                    let other = op.or.and_then(|from| view.value(from));
-                    let other = other.filter(|other| view.message.is_of_form(*other));
-                    let set = other.map(|other| {
-                        view.message.set(other, &mut e, op.spec, &mut names, &mut scratch.plain)
+                    let alternative = op.or.and_then(|from| view.value(from));
+                    let valid_alternative =
+                        alternative.filter(|candidate| view.message.is_of_form(*candidate));
+                    let set = valid_alternative.map(|alternative_value| {
+                        view.message.set(
+                            alternative_value,
+                            &mut e,
+                            op.spec,
+                            &mut names,
+                            &mut scratch.value_text,
+                        )
                     });
-                    let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
+                    let odd = OddValue::new(view.message, value, &field.path, &mut scratch.value_text);
                     if set != Some(Ok(())) && !(may_be_odd(field) && view.message.is_dispensable(value)) {
                         return Err(odd.refusal(field.spec.field.name()));
                     }
@@ -543,18 +561,18 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     continue;
                 }
                 if M::UNDECLARED_TEXT && refusal == Refusal::NotUtf8 {
-                    let text = view.message.text(value, &mut scratch.plain);
+                    let text = view.message.text(value, &mut scratch.value_text);
                     if set_undeclared(self.plan, &mut e, op.spec, text, &mut names).is_ok() {
                         scratch.guessed.set(true);
                         continue;
                     }
                 }
                 if refusal == Refusal::BadValue && view.message.flaw(value).is_some() {
-                    let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
+                    let odd = OddValue::new(view.message, value, &field.path, &mut scratch.value_text);
                     return Err(odd.refusal(field.spec.field.name()));
                 }
                 let refused =
-                    field_refusal::<M>(refusal, field, view.message.text(value, &mut scratch.plain));
+                    field_refusal::<M>(refusal, field, view.message.text(value, &mut scratch.value_text));
                 return Err(with_flaw(refused, view.message, value));
             }
         }
@@ -563,30 +581,30 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         }
         let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.guessed);
         let mut keep = |name: &str, value: &[u8]| {
-            let kept = e.keep_unmapped_with(name, |out| match fallback {
+            let keep_outcome = e.keep_unmapped_with(name, |out| match fallback {
                 Some(fallback) => write_kept(out, value, fallback, guessed),
                 None => write_json(out, value),
             });
-            kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{name}: {r}") })
+            keep_outcome.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
-            if let Some(found) = view.get(from) {
-                if let MappedValue::Value(value) = found
+            if let Some(kept_value) = view.get(from) {
+                if let MappedValue::Value(value) = kept_value
                     && !view.message.is_of_form(value)
                 {
-                    let odd = OddValue::new(view.message, value, name, &mut scratch.plain);
+                    let odd = OddValue::new(view.message, value, name, &mut scratch.value_text);
                     if !view.message.is_dispensable(value) {
                         return Err(odd.refusal(name));
                     }
                     scratch.odd.borrow_mut().push(odd);
                     continue;
                 }
-                keep(name, view.text(found, &mut scratch.plain))?;
+                keep(name, view.text(kept_value, &mut scratch.value_text))?;
             }
         }
         for (name, slot) in &plan.keep_entry {
-            if let Some(found) = view.get(&ValueSource::Entry(*slot)) {
-                keep(name, view.text(found, &mut scratch.plain))?;
+            if let Some(entry_value) = view.get(&ValueSource::Entry(*slot)) {
+                keep(name, view.text(entry_value, &mut scratch.value_text))?;
             }
         }
         // Unlisted values are kept with the first event of the message or of the entry that they are in.
@@ -610,10 +628,11 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if let Some(note) = note {
             keep(NOTE_NAME, note.as_bytes())?;
         }
-        let is_repeat = plan.repeats.iter().any(|conditions| view.holds(conditions, &mut scratch.plain));
+        let is_repeat = plan.repeats.iter().any(|conditions| view.holds(conditions, &mut scratch.value_text));
         if is_repeat {
-            let kept = e.keep_unmapped(REPEAT, "\"Y\"");
-            kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{REPEAT}: {r}") })?;
+            let repeat_outcome = e.keep_unmapped(REPEAT, "\"Y\"");
+            repeat_outcome
+                .map_err(|r| MessageRefusal { code: r.code(), detail: format!("{REPEAT}: {r}") })?;
         }
         if !plan.kind.one_of().is_empty()
             && let Some(missing) = e.missing_field()
@@ -650,9 +669,11 @@ pub(super) fn unused_entry<M: ParsedMessage>(
     scratch: &mut Vec<u8>,
 ) -> MessageRefusal {
     let mut values: Vec<String> = Vec::new();
-    for (condition, path) in events.iter().flat_map(|event| event.when.iter().zip(&event.when_paths)) {
+    for (condition, path) in
+        events.iter().flat_map(|event| event.conditions.iter().zip(&event.condition_paths))
+    {
         let value = match view.get(&condition.from) {
-            Some(found) => format!("{path} is {}", printable(view.text(found, scratch))),
+            Some(mapped_value) => format!("{path} is {}", printable(view.text(mapped_value, scratch))),
             None => format!("{path} is not there"),
         };
         if !values.contains(&value) {
@@ -682,22 +703,22 @@ fn set_long<M: ParsedMessage>(
     scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
     let EventTarget { event, names } = target;
-    let TextScratch { plain, whole, guessed, odd } = scratch;
-    let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
-    let Some(found) = found else { return Ok(()) };
-    if let MappedValue::Value(value) = found
+    let TextScratch { value_text, suffixed_text, guessed, odd } = scratch;
+    let candidate = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
+    let Some(field_value) = candidate else { return Ok(()) };
+    if let MappedValue::Value(value) = field_value
         && !view.message.is_of_form(value)
     {
         let is_dispensable = may_be_odd(field) && view.message.is_dispensable(value);
-        let value = OddValue::new(view.message, value, &field.path, plain);
+        let value = OddValue::new(view.message, value, &field.path, value_text);
         if !is_dispensable {
             return Err(value.refusal(field.spec.field.name()));
         }
         odd.borrow_mut().push(value);
         return Ok(());
     }
-    let value = view.text(found, plain);
-    match translate::<M>(plan, field, value, whole)? {
+    let value = view.text(field_value, value_text);
+    match translate::<M>(plan, field, value, suffixed_text)? {
         Some(value) => {
             let mut set = event.set_text(field.spec, value, names);
             if M::UNDECLARED_TEXT && set == Err(Refusal::NotUtf8) {
@@ -734,7 +755,8 @@ fn with_flaw<M: ParsedMessage>(mut refused: MessageRefusal, message: &M, value: 
     refused
 }
 
-/// Two buffers of a message's values: `entry` is overwritten entry by entry, `picks` keeps what the rule picks of them.
+/// Two buffers of a message's values: each entry overwrites `entry`, and `picks` keeps the values that the rule
+/// picks.
 pub(super) struct PickBuffers<'s, M: ParsedMessage> {
     pub entry: EntrySlots<'s, M>,
     pub picks: EntrySlots<'s, M>,
@@ -758,8 +780,8 @@ pub(super) fn fill_picks<M: ParsedMessage>(
                 let word = words::word(key);
                 for (is, value, i) in &keys.firsts {
                     if is.matches_word(word, key) {
-                        let found = &mut picks[usize::from(*i)];
-                        *found = found.or(entry[usize::from(*value)]);
+                        let pick = &mut picks[usize::from(*i)];
+                        *pick = pick.or(entry[usize::from(*value)]);
                     }
                 }
                 for best in keys.bests.iter().filter(|best| best.is.matches_word(word, key)) {
@@ -775,11 +797,11 @@ pub(super) fn fill_picks<M: ParsedMessage>(
     Ok(())
 }
 
-/// Whether an entry is better than the one whose values were picked so far. An entry with a number is better than one
-/// without.
+/// Returns whether an entry is better than the entry whose values were picked so far. An entry with a number is
+/// better than an entry without a number.
 ///
 /// # Errors
-/// The entry's number is none: which entry is the best cannot be known.
+/// Fails if the entry's number is invalid: the best entry cannot be known.
 fn is_better<M: ParsedMessage>(
     best: &BestPicks,
     message: &M,
@@ -796,15 +818,15 @@ fn is_better<M: ParsedMessage>(
             MessageRefusal { code: refusal.code(), detail }
         })
     };
-    let Some(new) = entry[usize::from(best.best.by)] else {
+    let Some(new) = entry[usize::from(best.best.slot)] else {
         return Ok(best.values.iter().all(|(_, i)| picks[usize::from(*i)].is_none()));
     };
     let new = number(new)?;
-    let Some(known) = picks[usize::from(best.number)] else { return Ok(true) };
-    Ok(new.cmp(&number(known)?) == best.best.wanted)
+    let Some(picked_value) = picks[usize::from(best.number)] else { return Ok(true) };
+    Ok(new.cmp(&number(picked_value)?) == best.best.wanted)
 }
 
-/// The value after its table and suffix; `None` when it is to be left out.
+/// Translates a value by its table and suffix; `None` if it is left out.
 pub(super) fn translate<'v, M: ParsedMessage>(
     plan: &'v MappingPlan,
     field: &FieldPlan,
@@ -828,7 +850,7 @@ pub(super) fn translate<'v, M: ParsedMessage>(
     Ok(Some(text))
 }
 
-/// A value after its table, without a suffix; `None` where it is left out or refused.
+/// Translates a value by its table, without a suffix; `None` if it is left out or refused.
 pub(crate) fn translate_const<'v>(
     plan: &'v MappingPlan,
     field: &FieldPlan,
@@ -873,7 +895,7 @@ fn refused_as<M: ParsedMessage>(
     }
 }
 
-/// Outside text in a message for people: at most 60 bytes, nothing unprintable.
+/// Quotes outside text in a message for people: at most 60 bytes, unprintable bytes escaped.
 pub fn printable(value: &[u8]) -> String {
     let cut = &value[..value.len().min(60)];
     format!("\"{}\"{}", cut.escape_ascii(), if cut.len() < value.len() { "…" } else { "" })

@@ -15,17 +15,17 @@ pub(crate) struct ShippedMapping {
 }
 
 impl ShippedMapping {
-    /// The one of this name.
+    /// Looks up a shipped mapping by name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|shipped| shipped.name == name)
     }
 
-    /// All of them.
+    /// Lists all shipped mappings.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         ALL.iter()
     }
 
-    /// The mapping, which `read` makes of the text at the first call.
+    /// Returns the mapping; the first call parses the text with `read`.
     pub fn mapping(&self, read: impl FnOnce(&str) -> Mapping) -> &Mapping {
         self.mapping.get_or_init(|| read(self.text))
     }

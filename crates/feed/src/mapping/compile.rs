@@ -25,27 +25,28 @@ use unitape_model::{EventField, EventKind, EventSchema, PreparedValue, flags};
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
 /// # Errors
-/// The error in the mapping and its line: unknown kinds, fields, paths, tables, groups, or a required field left out.
+/// Fails if the mapping is invalid: unknown kinds, fields, paths, tables or groups, or a missing required field. The
+/// error has the line.
 pub fn compile<D: Dialect>(
     mapping: &Mapping,
     dialect: &D,
 ) -> Result<(MappingPlan, PathSlots<D::Path>), Error> {
     let compiled = MappingCompiler::new(mapping, dialect).compile();
-    compiled.map_err(|MappingRefusal { what, place, table }| {
-        let place = match table {
+    compiled.map_err(|MappingRefusal { message, key_path, table }| {
+        let full_path = match table {
             Some((name, key)) => vec!["table".to_owned(), name, key],
-            None => place,
+            None => key_path,
         };
-        let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        mapping.refuse_at(&place, what)
+        let keys: Vec<&str> = full_path.iter().map(String::as_str).collect();
+        mapping.refuse_at(&keys, message)
     })
 }
 
 /// The error and its place: keys from the top of the file, indexes of arrays among them.
 #[derive(Debug)]
 struct MappingRefusal {
-    what: String,
-    place: Vec<String>,
+    message: String,
+    key_path: Vec<String>,
     /// It is in this table, at this key.
     table: Option<(String, String)>,
 }
@@ -53,21 +54,21 @@ struct MappingRefusal {
 type CompileResult<T> = Result<T, MappingRefusal>;
 
 impl std::convert::From<String> for MappingRefusal {
-    fn from(what: String) -> Self {
-        MappingRefusal { what, place: Vec::new(), table: None }
+    fn from(message: String) -> Self {
+        MappingRefusal { message, key_path: Vec::new(), table: None }
     }
 }
 
 impl MappingRefusal {
-    /// This error, seen from one level up: `key` holds the error.
-    fn under(mut self, key: impl ToString) -> Self {
-        self.place.insert(0, key.to_string());
+    /// Prefixes the error's path with `key`, which holds the error.
+    fn prefix_key(mut self, key: impl ToString) -> Self {
+        self.key_path.insert(0, key.to_string());
         self
     }
 
-    /// This error with words before it.
-    fn after(mut self, words: impl AsRef<str>) -> Self {
-        self.what.insert_str(0, words.as_ref());
+    /// Prefixes the error's message with `words`.
+    fn prefix_message(mut self, words: impl AsRef<str>) -> Self {
+        self.message.insert_str(0, words.as_ref());
         self
     }
 }
@@ -75,12 +76,12 @@ impl MappingRefusal {
 /// Formats whose mappings may name a set of characters.
 const WITH_ENCODING: [&str; 5] = ["jsonl", "mail", "newsxml", "swift", "iso20022"];
 
-/// The set of characters that the mapping names.
+/// Returns the character set that the mapping names.
 fn fallback(mapping: &Mapping) -> Result<FallbackCharset, String> {
     match &mapping.message.encoding {
         None => Ok(FallbackCharset::default()),
         Some(name) if WITH_ENCODING.contains(&mapping.format.as_str()) => {
-            FallbackCharset::by_name(name).map_err(|what| format!("message.encoding: {what}"))
+            FallbackCharset::by_name(name).map_err(|reason| format!("message.encoding: {reason}"))
         }
         Some(_) => Err(format!(
             "message.encoding: for {}; layouts of rows and records have an `encoding` of their own",
@@ -125,8 +126,10 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
         let mut dropped = self.dialect.framing();
         for (i, path) in m.message.drop.iter().enumerate() {
-            let path = self.path(path).map_err(|e| e.after("message.drop: ").under(i).under("drop"));
-            let path = path.map_err(|e| e.under("message"))?;
+            let path = self
+                .path(path)
+                .map_err(|e| e.prefix_message("message.drop: ").prefix_key(i).prefix_key("drop"));
+            let path = path.map_err(|e| e.prefix_key("message"))?;
             self.slots.insert(path.clone(), 0);
             dropped.push(path);
         }
@@ -136,7 +139,9 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             self.tables.push(ValueTable::new(pairs.collect()));
         }
         for name in m.group.keys() {
-            self.group(name).map_err(|e| e.after(format!("group.{name}: ")).under(name).under("group"))?;
+            self.group(name).map_err(|e| {
+                e.prefix_message(format!("group.{name}: ")).prefix_key(name).prefix_key("group")
+            })?;
         }
         // A count may be a member of another group, so all counts come after all groups.
         for i in 0..self.groups.len() {
@@ -146,11 +151,12 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             }
         }
         let message_type = self.slot_of(D::TYPE_PATH)?;
-        let of_message = |key: &'static str| move |e: MappingRefusal| e.under(key).under("message");
-        let mut ts =
-            vec![self.slot_of(&m.message.ts).map_err(|e| of_message("ts")(e.after("message.ts: ")))?];
+        let of_message = |key: &'static str| move |e: MappingRefusal| e.prefix_key(key).prefix_key("message");
+        let mut ts = vec![
+            self.slot_of(&m.message.ts).map_err(|e| of_message("ts")(e.prefix_message("message.ts: ")))?,
+        ];
         for path in m.message.ts_or.iter().flat_map(TimeAlternatives::all) {
-            ts.push(self.slot_of(path).map_err(|e| of_message("ts_or")(e.after("message.ts: ")))?);
+            ts.push(self.slot_of(path).map_err(|e| of_message("ts_or")(e.prefix_message("message.ts: ")))?);
         }
         let optional = |this: &mut Self, path: &Option<String>, key| {
             path.as_ref().map(|p| this.slot_of(p).map_err(of_message(key))).transpose()
@@ -160,7 +166,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let session = session.map_err(of_message("session"))?;
         let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
         for (name, path) in &m.message.keep {
-            self.path(path).map_err(|e| of_message("keep")(e.after("message.keep: ").under(name)))?;
+            self.path(path)
+                .map_err(|e| of_message("keep")(e.prefix_message("message.keep: ").prefix_key(name)))?;
         }
         let mut rules = Vec::new();
         let mut types: Vec<TypeRules> = Vec::new();
@@ -168,12 +175,14 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let mut untyped = Vec::new();
         for (i, rule) in m.rule.iter().enumerate() {
             rules.push(
-                self.rule(rule).map_err(|e| e.after(format!("rule {}", i + 1)).under(i).under("rule"))?,
+                self.rule(rule).map_err(|e| {
+                    e.prefix_message(format!("rule {}", i + 1)).prefix_key(i).prefix_key("rule")
+                })?,
             );
             match rule.when.get(D::TYPE_PATH) {
-                Some(of) => {
-                    for name in of.all().iter().map(String::as_bytes) {
-                        let at = *by_type.entry(name.to_vec()).or_insert_with(|| {
+                Some(condition) => {
+                    for name in condition.all().iter().map(String::as_bytes) {
+                        let type_index = *by_type.entry(name.to_vec()).or_insert_with(|| {
                             types.push(TypeRules {
                                 name: WantedValue::new(name),
                                 rules: untyped.clone(),
@@ -181,8 +190,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                             });
                             types.len() - 1
                         });
-                        if types[at].rules.last() != Some(&i) {
-                            types[at].rules.push(i);
+                        if types[type_index].rules.last() != Some(&i) {
+                            types[type_index].rules.push(i);
                         }
                     }
                 }
@@ -193,7 +202,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             }
         }
         if rules.is_empty() {
-            return Err(MappingRefusal::from("no rule".to_owned()).under("rule"));
+            return Err(MappingRefusal::from("no rule".to_owned()).prefix_key("rule"));
         }
         types.iter_mut().for_each(|of_type| of_type.codes = RulesByCode::new(&of_type.rules, &rules));
         let keeps = m.message.unlisted == UnlistedFields::Keep;
@@ -201,22 +210,23 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let mut group_picks = vec![Vec::new(); self.groups.len()];
         for (i, pick) in self.picks.iter().enumerate() {
             let keys: &mut Vec<KeyPicks> = &mut group_picks[pick.group];
-            let at = keys.iter().position(|k| k.key == pick.key).unwrap_or_else(|| {
+            let key_index = keys.iter().position(|k| k.key == pick.key).unwrap_or_else(|| {
                 keys.push(KeyPicks { key: pick.key, firsts: Vec::new(), bests: Vec::new() });
                 keys.len() - 1
             });
-            let KeyPicks { firsts, bests, .. } = &mut keys[at];
+            let KeyPicks { firsts, bests, .. } = &mut keys[key_index];
             let Some(best) = pick.best else {
                 firsts.push((pick.is.clone(), pick.value, i as u8));
                 continue;
             };
-            let same = bests.iter().position(|b| b.best == best && b.is == pick.is).unwrap_or_else(|| {
-                bests.push(BestPicks { is: pick.is.clone(), best, number: 0, values: Vec::new() });
-                bests.len() - 1
-            });
-            bests[same].values.push((pick.value, i as u8));
-            if pick.value == best.by {
-                bests[same].number = i as u8;
+            let best_index =
+                bests.iter().position(|b| b.best == best && b.is == pick.is).unwrap_or_else(|| {
+                    bests.push(BestPicks { is: pick.is.clone(), best, number: 0, values: Vec::new() });
+                    bests.len() - 1
+                });
+            bests[best_index].values.push((pick.value, i as u8));
+            if pick.value == best.slot {
+                bests[best_index].number = i as u8;
             }
         }
         let plan = MappingPlan {
@@ -227,7 +237,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             session,
             possdup,
             keeps,
-            fallback: fallback(m).map_err(|e| MappingRefusal::from(e).under("encoding").under("message"))?,
+            fallback: fallback(m)
+                .map_err(|e| MappingRefusal::from(e).prefix_key("encoding").prefix_key("message"))?,
             reference: m.reference.clone(),
             entry_slots,
             inherit: self.inherit,
@@ -249,44 +260,48 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             if i + 1 >= SLOTS_MAX {
                 return Err("too many members".to_owned().into());
             }
-            let path = self.path(text).map_err(|e| e.under(i).under("members"))?;
+            let path = self.path(text).map_err(|e| e.prefix_key(i).prefix_key("members"))?;
             members.insert(path.clone(), i as u8 + 1);
             // The entries are read as entries; at the level of the message they are nothing.
             self.slots.insert(path, 0);
         }
         let count = match &group.count {
             Some(_) if !D::COUNTED_GROUPS => {
-                let what = "groups of this format have no count".to_owned();
-                return Err(MappingRefusal::from(what).under("count"));
+                let message = "groups of this format have no count".to_owned();
+                return Err(MappingRefusal::from(message).prefix_key("count"));
             }
-            Some(text) => Some(self.path(text).map_err(|e| e.under("count"))?),
+            Some(text) => Some(self.path(text).map_err(|e| e.prefix_key("count"))?),
             None if D::COUNTED_GROUPS => Some(self.path(name)?),
             None => None,
         };
         let delimiter = match (&group.delimiter, group.members.first()) {
-            (Some(delimiter), _) => self.path(delimiter).map_err(|e| e.under("delimiter"))?,
+            (Some(delimiter), _) => self.path(delimiter).map_err(|e| e.prefix_key("delimiter"))?,
             (None, Some(first)) if !D::DELIMITED_GROUPS => self.path(first)?,
             (None, None) if !D::DELIMITED_GROUPS => {
-                return Err(MappingRefusal::from("no members".to_owned()).under("members"));
+                return Err(MappingRefusal::from("no members".to_owned()).prefix_key("members"));
             }
             (None, _) => return Err("missing field `delimiter`".to_owned().into()),
         };
         if !members.contains_key(&delimiter) {
-            let what = "the delimiter must be one of the members".to_owned();
-            return Err(MappingRefusal::from(what).under("delimiter"));
+            let message = "the delimiter must be one of the members".to_owned();
+            return Err(MappingRefusal::from(message).prefix_key("delimiter"));
         }
         if let Some(count) = &count {
             self.slots.insert(count.clone(), 0);
         }
         let mut inherit = Vec::new();
         for (i, text) in group.inherit.iter().enumerate() {
-            let path = self.path(text).map_err(|e| e.under(i).under("inherit"))?;
+            let path = self.path(text).map_err(|e| e.prefix_key(i).prefix_key("inherit"))?;
             let slot = members.get(&path);
             let no_member = || format!("`{text}` is none of the members");
-            inherit.push(*slot.ok_or_else(|| MappingRefusal::from(no_member()).under(i).under("inherit"))?);
+            inherit.push(
+                *slot.ok_or_else(|| MappingRefusal::from(no_member()).prefix_key(i).prefix_key("inherit"))?,
+            );
         }
         if inherit.len() > INHERIT_MAX {
-            return Err(MappingRefusal::from(format!("more than {INHERIT_MAX} members")).under("inherit"));
+            return Err(
+                MappingRefusal::from(format!("more than {INHERIT_MAX} members")).prefix_key("inherit")
+            );
         }
         self.inherit.push(inherit);
         self.groups.push(GroupSlots { count: count.map(|c| (c, 0)), delimiter, members });
@@ -296,33 +311,40 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
 
     fn rule(&mut self, rule: &RuleConfig) -> CompileResult<CompiledRule> {
         if rule.ignore != rule.event.is_empty() {
-            let what =
+            let message =
                 if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
-            return Err(what.to_owned().into());
+            return Err(message.to_owned().into());
         }
         let mut open = rule.when.clone();
         // The type has been looked at when the rule is; but no type is not the type of no letters.
         match rule.when.get(D::TYPE_PATH) {
             Some(ConditionConfig::Else(_)) => {
-                let what = format!(": `when`: `{}` is one value or several", D::TYPE_PATH);
-                return Err(MappingRefusal::from(what).under(D::TYPE_PATH).under("when"));
+                let message = format!(": `when`: `{}` is one value or several", D::TYPE_PATH);
+                return Err(MappingRefusal::from(message).prefix_key(D::TYPE_PATH).prefix_key("when"));
             }
-            Some(of) if !of.all().is_empty() && of.all().iter().all(|t| !t.is_empty()) => {
+            Some(condition)
+                if !condition.all().is_empty() && condition.all().iter().all(|t| !t.is_empty()) =>
+            {
                 self.slot_of(D::TYPE_PATH)?;
                 open.remove(D::TYPE_PATH);
             }
             _ => {}
         }
-        let when = self.conditions(&open, None).map_err(|e| e.after(": ").under("when"))?;
+        let conditions =
+            self.conditions(&open, None).map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
         let mut events = Vec::new();
         for (j, event) in rule.event.iter().enumerate() {
-            let at = |e: MappingRefusal| e.after(format!(", event {}", j + 1)).under(j).under("event");
-            events.push(self.event(event).map_err(at)?);
+            let event_error = |e: MappingRefusal| {
+                e.prefix_message(format!(", event {}", j + 1)).prefix_key(j).prefix_key("event")
+            };
+            events.push(self.event(event).map_err(event_error)?);
         }
         let mut ignored = Vec::new();
         for (j, entries) in rule.ignored.iter().enumerate() {
-            let at = |e: MappingRefusal| e.after(format!(", ignored {}", j + 1)).under(j).under("ignored");
-            ignored.push(self.ignored_entries(entries, &events).map_err(at)?);
+            let entry_error = |e: MappingRefusal| {
+                e.prefix_message(format!(", ignored {}", j + 1)).prefix_key(j).prefix_key("ignored")
+            };
+            ignored.push(self.ignored_entries(entries, &events).map_err(entry_error)?);
         }
         let mut pick_groups: Vec<usize> = events.iter().flat_map(|e| self.groups_picked(e)).collect();
         pick_groups.sort_unstable();
@@ -330,9 +352,9 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let mut event_groups: Vec<usize> = events.iter().filter_map(|e| e.each).collect();
         event_groups.sort_unstable();
         event_groups.dedup();
-        let (when, when_paths) = when.into_iter().unzip();
+        let (conditions, condition_paths) = conditions.into_iter().unzip();
         let ignore = rule.ignore;
-        Ok(CompiledRule { when, when_paths, ignore, pick_groups, event_groups, events, ignored })
+        Ok(CompiledRule { conditions, condition_paths, ignore, pick_groups, event_groups, events, ignored })
     }
 
     fn ignored_entries(
@@ -340,36 +362,44 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         text: &IgnoredEntriesConfig,
         events: &[EventPlan],
     ) -> CompileResult<IgnoredEntries> {
-        let group = self.group_named(&text.each).map_err(|e| e.after(": ").under("each"))?;
+        let group = self.group_named(&text.each).map_err(|e| e.prefix_message(": ").prefix_key("each"))?;
         if !events.iter().any(|event| event.each == Some(group)) {
-            let what = format!(": no event of the rule is for each entry of `{}`", text.each);
-            return Err(MappingRefusal::from(what).under("each"));
+            let message = format!(": no event of the rule is for each entry of `{}`", text.each);
+            return Err(MappingRefusal::from(message).prefix_key("each"));
         }
-        let when = self.conditions(&text.when, Some(group)).map_err(|e| e.after(": ").under("when"))?;
-        Ok(IgnoredEntries { each: group, when: when.into_iter().map(|(condition, _)| condition).collect() })
+        let conditions = self
+            .conditions(&text.when, Some(group))
+            .map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
+        Ok(IgnoredEntries {
+            each: group,
+            conditions: conditions.into_iter().map(|(condition, _)| condition).collect(),
+        })
     }
 
     fn event(&mut self, text: &EventConfig) -> CompileResult<EventPlan> {
         let kind = EventKind::from_name(&text.kind).filter(|k| k.is_input());
-        let kind = kind.ok_or_else(|| no_kind(&text.kind).under("kind"))?;
+        let kind = kind.ok_or_else(|| no_kind(&text.kind).prefix_key("kind"))?;
         let schema = EventSchema::for_kind(kind);
         if let Some(name) = text.fields.keys().find(|n| schema.find(n).is_none()) {
-            let meant = suggest_word(name, schema.fields.iter().map(|spec| spec.field.name()));
-            let what = format!(": `{}` has no field `{name}`{meant}", text.kind);
-            return Err(MappingRefusal::from(what).under(name).under("fields"));
+            let suggestion = suggest_word(name, schema.fields.iter().map(|spec| spec.field.name()));
+            let message = format!(": `{}` has no field `{name}`{suggestion}", text.kind);
+            return Err(MappingRefusal::from(message).prefix_key(name).prefix_key("fields"));
         }
         let each = match &text.each {
-            Some(g) => Some(self.group_named(g).map_err(|e| e.after(": ").under("each"))?),
+            Some(g) => Some(self.group_named(g).map_err(|e| e.prefix_message(": ").prefix_key("each"))?),
             None => None,
         };
-        let when = self.conditions(&text.when, each).map_err(|e| e.after(": ").under("when"))?;
+        let event_conditions =
+            self.conditions(&text.when, each).map_err(|e| e.prefix_message(": ").prefix_key("when"))?;
         let (mut fields, mut ops, mut codes) = (Vec::<FieldPlan>::new(), Vec::new(), Vec::new());
         // In the order of the schema, so that the same mapping always writes the same bytes.
         for spec in schema.fields {
             let name = spec.field.name();
             if let Some(f) = text.fields.get(name) {
                 let field = self.field(spec, f, each);
-                let field = field.map_err(|e| e.after(format!(", {name}: ")).under(name).under("fields"))?;
+                let field = field.map_err(|e| {
+                    e.prefix_message(format!(", {name}: ")).prefix_key(name).prefix_key("fields")
+                })?;
                 ops.push(self.op(kind, &field, &mut codes));
                 fields.push(field);
             } else if spec.required {
@@ -383,24 +413,32 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
         let mut some_of = Vec::new();
         for (i, name) in text.some_of.iter().enumerate() {
-            let found = fields.iter().find(|f| f.spec.field.name() == name);
-            let none = || format!(": some_of: the event has no field `{name}`");
+            let some_of_field = fields.iter().find(|f| f.spec.field.name() == name);
+            let missing_field = || format!(": some_of: the event has no field `{name}`");
             some_of.push(
-                found.ok_or_else(|| MappingRefusal::from(none()).under(i).under("some_of"))?.from.clone(),
+                some_of_field
+                    .ok_or_else(|| MappingRefusal::from(missing_field()).prefix_key(i).prefix_key("some_of"))?
+                    .from
+                    .clone(),
             );
         }
         let mut repeats = Vec::new();
-        for (i, when) in self.mapping.message.repeat.iter().chain(&text.repeat).enumerate() {
-            let conditions = self.conditions(when, each);
-            let conditions = conditions.map_err(|e| e.after(": repeat: ").under(i).under("repeat"))?;
+        for (i, repeat_config) in self.mapping.message.repeat.iter().chain(&text.repeat).enumerate() {
+            let conditions = self.conditions(repeat_config, each);
+            let conditions =
+                conditions.map_err(|e| e.prefix_message(": repeat: ").prefix_key(i).prefix_key("repeat"))?;
             if conditions.is_empty() {
-                return Err(MappingRefusal::from(": `repeat` without a condition".to_owned()).under("repeat"));
+                return Err(
+                    MappingRefusal::from(": `repeat` without a condition".to_owned()).prefix_key("repeat")
+                );
             }
             repeats.push(conditions.into_iter().map(|(condition, _)| condition).collect());
         }
         let mut keep = Vec::new();
         for (name, path) in &text.keep {
-            let from = self.from(path, each).map_err(|e| e.after(", keep: ").under(name).under("keep"))?;
+            let from = self
+                .from(path, each)
+                .map_err(|e| e.prefix_message(", keep: ").prefix_key(name).prefix_key("keep"))?;
             keep.push((name.clone(), from));
         }
         let mapping = self.mapping;
@@ -417,15 +455,15 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let prices = price_choices(kind, text).into_iter();
         let prices = prices.map(|names| price_sources(&fields, &names)).collect();
         let partial = PartialQuotePlan::new(mapping, kind, text)
-            .map_err(|what| MappingRefusal::from(what).under("empty_side"))?;
-        let (when, when_paths) = when.into_iter().unzip();
+            .map_err(|message| MappingRefusal::from(message).prefix_key("empty_side"))?;
+        let (conditions, condition_paths) = event_conditions.into_iter().unzip();
         let frame_flags = if text.snapshot { flags::SNAPSHOT } else { 0 };
         Ok(EventPlan {
             kind,
             each,
             frame_flags,
-            when,
-            when_paths,
+            conditions,
+            condition_paths,
             some_of,
             repeats,
             partial,
@@ -438,7 +476,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         })
     }
 
-    /// The members of group `g` that the event does not name, with their slots.
+    /// Returns the members of group `g` that the event does not name, with their slots.
     fn unnamed_members(&self, text: &EventConfig, g: &str) -> CompileResult<Vec<(String, u8)>> {
         let of_fields = text.fields.values().flat_map(|f| match f {
             FieldConfig::Path(p) => [Some(p), None],
@@ -480,8 +518,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let table = match &long.table {
             Some(t) => {
                 let i = self.table_names.iter().position(|n| n == t);
-                let meant = || suggest_word(t, self.table_names.iter().copied());
-                Some((i.ok_or_else(|| format!("no table `{t}`{}", meant()))?, long.r#else))
+                let suggestion = || suggest_word(t, self.table_names.iter().copied());
+                Some((i.ok_or_else(|| format!("no table `{t}`{}", suggestion()))?, long.r#else))
             }
             None => None,
         };
@@ -512,8 +550,12 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 };
                 let best = match (&long.highest, &long.lowest) {
                     (None, None) => None,
-                    (Some(by), None) => Some(BestEntryRule { by: member(by)?, wanted: Ordering::Greater }),
-                    (None, Some(by)) => Some(BestEntryRule { by: member(by)?, wanted: Ordering::Less }),
+                    (Some(member_path), None) => {
+                        Some(BestEntryRule { slot: member(member_path)?, wanted: Ordering::Greater })
+                    }
+                    (None, Some(member_path)) => {
+                        Some(BestEntryRule { slot: member(member_path)?, wanted: Ordering::Less })
+                    }
                     (Some(_), Some(_)) => {
                         return Err("`highest` and `lowest` exclude each other".to_owned().into());
                     }
@@ -522,7 +564,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 let pick = GroupPick { group, value: member(value)?, key: member(key)?, is, best };
                 if let Some(best) = best {
                     // The number itself is picked as well: the next entry is compared with it.
-                    self.pick(GroupPick { value: best.by, ..pick.clone() })?;
+                    self.pick(GroupPick { value: best.slot, ..pick.clone() })?;
                 }
                 (ValueSource::Pick(self.pick(pick)?), value.clone())
             }
@@ -530,8 +572,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 (self.from(t, each)?, t.clone())
             }
             _ => {
-                let what = "one of `from`, `const`, or `group` with `key`, `is` and `value`";
-                return Err(what.to_owned().into());
+                let message = "one of `from`, `const`, or `group` with `key`, `is` and `value`";
+                return Err(message.to_owned().into());
             }
         };
         let or = long.or.as_ref().map(|t| self.from(t, each)).transpose()?;
@@ -541,7 +583,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         Ok(FieldPlan { spec, required, from, or, table, suffix, absolute: long.absolute, path })
     }
 
-    /// The index of a pick, which is made if there is none like it yet.
+    /// Returns the index of a pick; adds the pick if there is no equal one.
     fn pick(&mut self, pick: GroupPick) -> CompileResult<u8> {
         let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
             self.picks.push(pick);
@@ -550,33 +592,33 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned().into())
     }
 
-    /// A constant for a field of few values, from a table or from the mapping itself, must be one of these values.
-    /// Otherwise the first message with another one would be refused for a mistake of the mapping.
+    /// Checks that a constant for a field of few values, from a table or from the mapping itself, is such a value.
+    /// Otherwise the mapping's mistake would refuse the first message with another value.
     fn check_targets(&self, spec: &EventFieldSpec, field: &FieldOptions) -> CompileResult<()> {
         let FieldLayout::Code { values, .. } = spec.slot else { return Ok(()) };
         if field.suffix.is_some() {
             return Ok(());
         }
-        let wrong = |value: &str| {
-            let meant = suggest_word(value, values.iter().copied());
-            format!("`{value}` is none of {}{meant}", values.join(", "))
+        let mismatch_text = |value: &str| {
+            let suggestion = suggest_word(value, values.iter().copied());
+            format!("`{value}` is none of {}{suggestion}", values.join(", "))
         };
         let table = field.table.as_ref().and_then(|t| Some((t, self.mapping.table.get(t)?)));
         match (table, &field.r#const) {
             (Some((name, table)), _) => match table.iter().find(|(_, to)| !values.contains(&to.as_str())) {
                 Some((from, to)) => Err(MappingRefusal {
-                    what: format!("table {name}, `{from}`: {}", wrong(to)),
-                    place: Vec::new(),
+                    message: format!("table {name}, `{from}`: {}", mismatch_text(to)),
+                    key_path: Vec::new(),
                     table: Some((name.clone(), from.clone())),
                 }),
                 None => Ok(()),
             },
-            (None, Some(value)) if !values.contains(&value.as_str()) => Err(wrong(value).into()),
+            (None, Some(value)) if !values.contains(&value.as_str()) => Err(mismatch_text(value).into()),
             _ => Ok(()),
         }
     }
 
-    /// The operation for a field.
+    /// Makes the operation for a field.
     fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<CodeTable>) -> FieldOp {
         let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {
@@ -587,12 +629,12 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 (None, _) => None,
             }
         };
-        let way = match (from, table, suffix, spec.slot) {
+        let op_kind = match (from, table, suffix, spec.slot) {
             _ if *absolute => SetOp::Text,
             (ValueSource::Const(value), _, None, _) => through(value).map_or(SetOp::Text, SetOp::Ready),
             (_, Some(_), None, _) => match CodeTable::new(|byte| through(&[byte])) {
-                Some(found) if codes.len() < 256 => {
-                    codes.push(found);
+                Some(code_table) if codes.len() < 256 => {
+                    codes.push(code_table);
                     SetOp::Coded(codes.len() as u8 - 1)
                 }
                 _ => SetOp::Text,
@@ -605,23 +647,25 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             spec,
             from: from.to_slot_source(),
             or: or.as_ref().map(ValueSource::to_slot_source),
-            way,
+            kind: op_kind,
             required: *required,
         }
     }
 
     fn conditions(
         &mut self,
-        when: &BTreeMap<String, ConditionConfig>,
+        configs: &BTreeMap<String, ConditionConfig>,
         each: Option<usize>,
     ) -> CompileResult<Vec<(RuleCondition, String)>> {
-        let cond = |(path, of): (&String, &ConditionConfig)| {
-            let from = self.from(path, each).map_err(|e| e.under(path))?;
+        let cond = |(path, config): (&String, &ConditionConfig)| {
+            let from = self.from(path, each).map_err(|e| e.prefix_key(path))?;
             let wanted = |value: &String| WantedValue::new(value.as_bytes());
-            let value = match of {
+            let value = match config {
                 ConditionConfig::One(value) => ValueTest::Is(wanted(value)),
                 ConditionConfig::Any(values) if values.is_empty() => {
-                    return Err(MappingRefusal::from("`when`: a list of no values".to_owned()).under(path));
+                    return Err(
+                        MappingRefusal::from("`when`: a list of no values".to_owned()).prefix_key(path)
+                    );
                 }
                 ConditionConfig::Any(values) => ValueTest::OneOf(values.iter().map(wanted).collect()),
                 ConditionConfig::Else(SignOrPresence { sign: Some(sign), present: None }) => {
@@ -631,20 +675,20 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                     ValueTest::Present(*is)
                 }
                 ConditionConfig::Else(_) => {
-                    let what = "`when`: one of `sign` and `present`".to_owned();
-                    return Err(MappingRefusal::from(what).under(path));
+                    let message = "`when`: one of `sign` and `present`".to_owned();
+                    return Err(MappingRefusal::from(message).prefix_key(path));
                 }
             };
             Ok((RuleCondition { from, value }, path.clone()))
         };
-        when.iter().map(cond).collect()
+        configs.iter().map(cond).collect()
     }
 
     fn group_named(&self, name: &str) -> CompileResult<usize> {
-        let found = self.group_names.iter().position(|n| *n == name);
-        found.ok_or_else(|| {
-            let meant = suggest_word(name, self.group_names.iter().copied());
-            format!("no group `{name}`{meant}").into()
+        let group_index = self.group_names.iter().position(|n| *n == name);
+        group_index.ok_or_else(|| {
+            let suggestion = suggest_word(name, self.group_names.iter().copied());
+            format!("no group `{name}`{suggestion}").into()
         })
     }
 
@@ -667,7 +711,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         self.message_slot(&path)
     }
 
-    /// The slot of `path` in an entry of the group, if it is a member or a part of one.
+    /// Returns the slot of `path` in an entry of the group, if it is a member or a part of a member.
     fn entry_slot(&mut self, group: usize, path: &D::Path) -> CompileResult<Option<u8>> {
         let container = self.dialect.container(path);
         let group = &mut self.groups[group];
@@ -701,7 +745,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
     }
 }
 
-/// The sources of these fields of an event.
+/// Returns the sources of these fields of an event.
 fn price_sources(fields: &[FieldPlan], names: &[EventField]) -> Vec<ValueSource> {
     let of_names = fields.iter().filter(|field| names.contains(&field.spec.field));
     of_names.flat_map(|field| std::iter::once(&field.from).chain(&field.or)).cloned().collect()
@@ -719,7 +763,7 @@ fn no_kind(name: &str) -> MappingRefusal {
     })
 }
 
-/// The number of slots of an entry, slot 0 included.
+/// Returns the number of slots of an entry, including slot 0.
 fn entry_slots<P>(group: &GroupSlots<P>) -> usize {
     usize::from(group.members.values().copied().max().unwrap_or(0)) + 1
 }

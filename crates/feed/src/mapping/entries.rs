@@ -21,7 +21,7 @@ pub(super) fn next_entry<M: ParsedMessage>(
     message.next_entry(group, cursor, entry)
 }
 
-/// The next entry of a group whose entries inherit members of the one before.
+/// Reads the next entry of a group whose entries inherit members of the previous entry.
 fn next_heir<M: ParsedMessage>(
     message: &M,
     group: usize,
@@ -30,7 +30,7 @@ fn next_heir<M: ParsedMessage>(
     entry: &mut [Option<M::Ref>],
 ) -> Result<bool, MessageRefusal> {
     let mut before = [None; INHERIT_MAX];
-    if cursor.at != 0 || cursor.found != 0 {
+    if cursor.position != 0 || cursor.entry_count != 0 {
         before.iter_mut().zip(inherit).for_each(|(to, slot)| *to = entry[usize::from(*slot)]);
     }
     entry.fill(None);

@@ -33,13 +33,13 @@ use unitape_model::{Dictionary, EventBuilder, EventField, Refusal, UnixNanos};
 /// The outcome of a message and its reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct MessageExplanation {
-    /// Its number in the sample, from 0; headers and text between messages have none.
+    /// The message's number in the sample, from 0; headers and text between messages have no number.
     pub n: u64,
     /// Its start.
     pub offset: u64,
     /// Its bytes.
     pub length: usize,
-    /// Its type, and what the format calls that.
+    /// The message's type, and the format's word for a type.
     #[serde(rename = "type")]
     pub message_type: Json,
     /// The format's word for a type: `MsgType`, `record`.
@@ -114,7 +114,7 @@ pub struct FailedCondition {
     pub path: String,
     /// The value that the condition wants.
     pub wanted: Json,
-    /// The value found; none if there was no value.
+    /// The value found, if there was one.
     pub value: Option<Json>,
     /// The condition's line.
     pub line: usize,
@@ -137,7 +137,7 @@ pub struct SkippedEvent {
 pub struct TimeExplanation {
     /// The path.
     pub from: String,
-    /// The value found; none if there was no value.
+    /// The value found, if there was one.
     pub source: Option<Json>,
     /// The problem with the value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ pub struct FieldExplanation {
     pub line: usize,
     /// The value's source, as the mapping spells it.
     pub from: String,
-    /// The value found; none if there was no value.
+    /// The value found, if there was one.
     pub source: Option<Json>,
     /// The table it went through.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ pub struct FieldExplanation {
     pub suffix: Option<String>,
     /// The type that it was read as.
     #[serde(rename = "as")]
-    pub sort: String,
+    pub value_type: String,
     /// Why it is not simply there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -199,24 +199,24 @@ pub struct KeptValue {
     pub name: String,
     /// The value.
     pub value: Json,
-    /// `keep`: the mapping says so; `entry`, `unlisted`: nothing names it, in the entry or in the message.
+    /// `keep`: the mapping keeps it; `entry`, `unlisted`: no rule names it, in the entry or in the message.
     pub why: &'static str,
 }
 
-/// Notes what a mapper does.
+/// Notes the actions of a mapper.
 #[derive(Debug)]
 pub struct MappingExplainer {
     mapping: Mapping,
     rules: Vec<RuleLineNumbers>,
     /// The explanations since the last call that took them.
-    pub found: Vec<MessageExplanation>,
+    pub explanations: Vec<MessageExplanation>,
     scratch: Block,
 }
 
 #[derive(Debug, Default)]
 struct RuleLineNumbers {
     line: usize,
-    when: BTreeMap<String, usize>,
+    condition_lines: BTreeMap<String, usize>,
     events: Vec<EventLineNumbers>,
 }
 
@@ -224,7 +224,7 @@ struct RuleLineNumbers {
 struct EventLineNumbers {
     line: usize,
     empty_side: usize,
-    when: BTreeMap<String, usize>,
+    condition_lines: BTreeMap<String, usize>,
     fields: BTreeMap<String, usize>,
 }
 
@@ -236,25 +236,25 @@ struct RuleEventIndex {
 }
 
 impl MappingExplainer {
-    /// For the mapper of this mapping.
+    /// Makes an explainer for the mapper of this mapping.
     pub fn new(mapping: &Mapping) -> Self {
         let lines = TomlLineIndex::new(&mapping.text);
         let rules = mapping.rule.iter().enumerate().map(|(i, rule)| {
             let i = i.to_string();
             let events = rule.event.iter().enumerate().map(|(j, event)| {
                 let j = j.to_string();
-                let of =
+                let line_of_key =
                     |key: &str, name: &String| lines.line_of(&["rule", &i, "event", &j, key, name.as_str()]);
                 EventLineNumbers {
                     line: lines.line_of(&["rule", &i, "event", &j]),
                     empty_side: lines.line_of(&["rule", &i, "event", &j, "empty_side"]),
-                    when: event.when.keys().map(|p| (p.clone(), of("when", p))).collect(),
-                    fields: event.fields.keys().map(|f| (f.clone(), of("fields", f))).collect(),
+                    condition_lines: event.when.keys().map(|p| (p.clone(), line_of_key("when", p))).collect(),
+                    fields: event.fields.keys().map(|f| (f.clone(), line_of_key("fields", f))).collect(),
                 }
             });
             RuleLineNumbers {
                 line: lines.line_of(&["rule", &i]),
-                when: rule
+                condition_lines: rule
                     .when
                     .keys()
                     .map(|p| (p.clone(), lines.line_of(&["rule", &i, "when", p])))
@@ -263,10 +263,10 @@ impl MappingExplainer {
             }
         });
         let rules = rules.collect();
-        Self { mapping: mapping.clone(), rules, found: Vec::new(), scratch: Block::default() }
+        Self { mapping: mapping.clone(), rules, explanations: Vec::new(), scratch: Block::default() }
     }
 
-    /// Each rule's place, and the type it is for if it is for one.
+    /// Lists the place of each rule: its number and line.
     pub fn places(&self) -> impl Iterator<Item = RuleLocation> + '_ {
         self.rules.iter().zip(1..).map(|(r, number)| RuleLocation { number, line: r.line })
     }
@@ -281,14 +281,14 @@ impl MappingExplainer {
         outcome: &Result<Applied, MessageRefusal>,
     ) {
         let view = MappingInput { message, picks: &[], entry: &[] };
-        let mut plain = Vec::new();
-        let found = message.slot(plan.message_type);
-        let message_type = found.map_or(Vec::new(), |v| message.text(v, &mut plain).to_vec());
+        let mut scratch = Vec::new();
+        let type_value = message.slot(plan.message_type);
+        let message_type = type_value.map_or(Vec::new(), |v| message.text(v, &mut scratch).to_vec());
         let mut explanation = MessageExplanation {
             n: 0,
             offset: origin.offset,
             length: message.raw().len(),
-            message_type: seen(&message_type),
+            message_type: to_json(&message_type),
             type_is: M::TYPE,
             outcome: match outcome {
                 Ok(Applied::Events { .. }) => ExplainedOutcome::Events,
@@ -309,11 +309,11 @@ impl MappingExplainer {
         };
         for &i in plan.rules_for(&message_type) {
             let (rule, lines) = (&plan.rules[i], &self.rules[i]);
-            let place = RuleLocation { number: i + 1, line: lines.line };
-            match failed(&view, &rule.when, &rule.when_paths, &lines.when) {
-                Some(failed) => explanation.passed_over.push(RejectedRule { rule: place, failed }),
+            let location = RuleLocation { number: i + 1, line: lines.line };
+            match failed(&view, &rule.conditions, &rule.condition_paths, &lines.condition_lines) {
+                Some(failed) => explanation.passed_over.push(RejectedRule { rule: location, failed }),
                 None => {
-                    explanation.rule = Some(place);
+                    explanation.rule = Some(location);
                     break;
                 }
             }
@@ -331,17 +331,17 @@ impl MappingExplainer {
                 }
             }
         }
-        self.found.push(explanation);
+        self.explanations.push(explanation);
     }
 
     fn time<M: ParsedMessage>(&self, plan: &MappingPlan, message: &M) -> TimeExplanation {
-        let others = self.mapping.message.ts_or.iter().flat_map(TimeAlternatives::all);
-        let mut plain = Vec::new();
-        let used = plan.ts.iter().zip(std::iter::once(&self.mapping.message.ts).chain(others));
-        let found = used.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
+        let alternatives = self.mapping.message.ts_or.iter().flat_map(TimeAlternatives::all);
+        let mut scratch = Vec::new();
+        let used = plan.ts.iter().zip(std::iter::once(&self.mapping.message.ts).chain(alternatives));
+        let time_value = used.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
         TimeExplanation {
-            from: found.map_or(&self.mapping.message.ts, |(_, path)| path).clone(),
-            source: found.map(|(v, _)| seen(message.text(v, &mut plain))),
+            from: time_value.map_or(&self.mapping.message.ts, |(_, path)| path).clone(),
+            source: time_value.map(|(v, _)| to_json(message.text(v, &mut scratch))),
             refused: event_time(plan, message, &mut Vec::new()).err().map(|r| r.detail),
         }
     }
@@ -359,13 +359,13 @@ impl MappingExplainer {
         fill_picks(plan, &plan.rules[rule], message, buffers, &mut Vec::new())?;
         let events = &plan.rules[rule].events;
         let mut j = 0;
-        for same in events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
-            let range = j..j + same.len();
+        for group_events in events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
+            let range = j..j + group_events.len();
             j = range.end;
-            let Some(group) = same[0].each else {
+            let Some(group) = group_events[0].each else {
                 let view = MappingInput { message, picks: &picks, entry: &[] };
-                let at = RuleEventIndex { rule, event: range.start };
-                self.event(plan, at, view, None, explanation);
+                let event_index = RuleEventIndex { rule, event: range.start };
+                self.event(plan, event_index, view, None, explanation);
                 continue;
             };
             let (mut cursor, mut number) = (EntryCursor::default(), 0);
@@ -378,9 +378,9 @@ impl MappingExplainer {
                 let mut step = Some(EntryStep { group, before, after: cursor });
                 for j in range.clone() {
                     let view = MappingInput { message, picks: &picks, entry: &entry };
-                    let at = RuleEventIndex { rule, event: j };
+                    let event_index = RuleEventIndex { rule, event: j };
                     let events = explanation.events.len();
-                    self.event(plan, at, view, Some(ExplainedEntry { number, step }), explanation);
+                    self.event(plan, event_index, view, Some(ExplainedEntry { number, step }), explanation);
                     if explanation.events.len() > events {
                         step = None;
                     }
@@ -393,24 +393,25 @@ impl MappingExplainer {
     fn event<M: ParsedMessage>(
         &mut self,
         plan: &MappingPlan,
-        at: RuleEventIndex,
+        event_index: RuleEventIndex,
         view: MappingInput<'_, M>,
         in_entry: Option<ExplainedEntry>,
         explanation: &mut MessageExplanation,
     ) {
-        let RuleEventIndex { rule, event: j } = at;
+        let RuleEventIndex { rule, event: j } = event_index;
         let entry = in_entry.map(|entry| entry.number);
         let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
         let lines = &self.rules[rule].events[j];
-        let place = RuleLocation { number: j + 1, line: lines.line };
-        if let Some(failed) = failed(&view, &event.when, &event.when_paths, &lines.when) {
-            explanation.skipped.push(SkippedEvent { event: place, entry, failed });
+        let location = RuleLocation { number: j + 1, line: lines.line };
+        if let Some(failed) = failed(&view, &event.conditions, &event.condition_paths, &lines.condition_lines)
+        {
+            explanation.skipped.push(SkippedEvent { event: location, entry, failed });
             return;
         }
         if !view.is_wanted(event, &mut Vec::new()) {
             let path = format!("some_of {}", text.some_of.join(", "));
-            let failed = FailedCondition { path, wanted: "a value".into(), value: None, line: place.line };
-            explanation.skipped.push(SkippedEvent { event: place, entry, failed });
+            let failed = FailedCondition { path, wanted: "a value".into(), value: None, line: location.line };
+            explanation.skipped.push(SkippedEvent { event: location, entry, failed });
             return;
         }
         if event.partial.is_some() && !view.states_side(plan, event, &mut TextScratch::default()) {
@@ -420,27 +421,27 @@ impl MappingExplainer {
                 value: None,
                 line: lines.empty_side,
             };
-            explanation.skipped.push(SkippedEvent { event: place, entry, failed });
+            explanation.skipped.push(SkippedEvent { event: location, entry, failed });
             return;
         }
         self.scratch.reset();
-        let known = Dictionary::default();
-        let (arena, mut names) = self.scratch.builder(&known);
+        let dictionary = Dictionary::default();
+        let (arena, mut names) = self.scratch.builder(&dictionary);
         let mut builder = EventBuilder::begin(arena, event.kind, UnixNanos(0));
         let mut fields = Vec::new();
         for field in &event.fields {
             let name = field.spec.field.name();
             let Some(text) = text.fields.get(name) else { continue };
-            let mut seen = FieldExplanation {
+            let mut field_explanation = FieldExplanation {
                 field: name,
                 line: lines.fields.get(name).copied().unwrap_or(lines.line),
-                sort: sort(field.spec.slot),
+                value_type: value_type_name(field.spec.slot),
                 ..FieldExplanation::default()
             };
             let field = ExplainedField { plan: field, config: text };
             let target = EventTarget { event: &mut builder, names: &mut names };
-            one_field(plan, field, &view, target, &mut seen);
-            fields.push(seen);
+            one_field(plan, field, &view, target, &mut field_explanation);
+            fields.push(field_explanation);
         }
         if event.partial.as_ref().is_some_and(|partial| !partial.is_whole(&builder)) {
             fields.push(FieldExplanation {
@@ -452,10 +453,10 @@ impl MappingExplainer {
             });
         }
         self.scratch.roll_back(ArenaRollbackPoint::default());
-        let mut kept = kept(event, &view);
+        let mut kept_values = collect_kept(event, &view);
         if plan.keeps {
             let mut keep = |name: &str, value: &[u8]| {
-                kept.push(KeptValue { name: name.to_owned(), value: seen(value), why: "unlisted" });
+                kept_values.push(KeptValue { name: name.to_owned(), value: to_json(value), why: "unlisted" });
                 Ok(())
             };
             // The closure refuses nothing.
@@ -467,7 +468,14 @@ impl MappingExplainer {
             }
         }
         let kind = event.kind.name();
-        explanation.events.push(EventExplanation { event: place, kind, entry, fields, kept, becomes: None });
+        explanation.events.push(EventExplanation {
+            event: location,
+            kind,
+            entry,
+            fields,
+            kept: kept_values,
+            becomes: None,
+        });
     }
 }
 
@@ -504,8 +512,9 @@ fn one_field<M: ParsedMessage>(
             ValueSource::Pick(_),
         ) => {
             let best = [("highest", &long.highest), ("lowest", &long.lowest)];
-            let best =
-                best.iter().find_map(|(word, by)| by.as_ref().map(|by| format!(" and {by} is {word}")));
+            let best = best.iter().find_map(|(word, member)| {
+                member.as_ref().map(|member_path| format!(" and {member_path} is {word}"))
+            });
             format!("{v} of the entry of group {g} where {k} is {is}{}", best.unwrap_or_default())
         }
         (_, ValueSource::Const(_)) => "const".to_owned(),
@@ -514,25 +523,25 @@ fn one_field<M: ParsedMessage>(
     };
     (explanation.table, explanation.suffix) = (long.table.clone(), long.suffix.clone());
     let first = view.get(&field.from);
-    let found = match (first, &field.or, &long.or) {
+    let field_value = match (first, &field.or, &long.or) {
         (None, Some(or), Some(path)) => {
             explanation.from = format!("{path}, because {} is not there", explanation.from);
             view.get(or)
         }
-        (found, ..) => found,
+        (first_value, ..) => first_value,
     };
-    let Some(found) = found else {
+    let Some(mapped_value) = field_value else {
         explanation.note = Some("not in the message".to_owned());
         explanation.refused = field.required.then(|| Refusal::Missing.to_string());
         return;
     };
-    let mut plain = Vec::new();
-    let value = match &found {
+    let mut scratch = Vec::new();
+    let value = match &mapped_value {
         MappedValue::Value(value) => Some(*value),
         MappedValue::Const(_) => None,
     };
-    let source = view.text(found, &mut plain).to_vec();
-    explanation.source = Some(seen(&source));
+    let source = view.text(mapped_value, &mut scratch).to_vec();
+    explanation.source = Some(to_json(&source));
     let set = match (value, field.spec.slot) {
         (Some(v), slot) if field.table.is_none() && field.suffix.is_none() => match slot {
             FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => match view.message.time(v) {
@@ -546,11 +555,12 @@ fn one_field<M: ParsedMessage>(
             }
         },
         _ => {
-            let known = field.table.as_ref().is_none_or(|(t, _)| plan.tables[*t].get(&source).is_some());
+            let is_in_table =
+                field.table.as_ref().is_none_or(|(t, _)| plan.tables[*t].get(&source).is_some());
             let table = long.table.as_deref().unwrap_or_default();
-            match translate::<M>(plan, field, &source, &mut plain) {
+            match translate::<M>(plan, field, &source, &mut scratch) {
                 Ok(Some(value)) => {
-                    explanation.note = (!known).then(|| format!("not in table {table}: kept as it is"));
+                    explanation.note = (!is_in_table).then(|| format!("not in table {table}: kept as it is"));
                     let set = event.set_text(field.spec, value, names);
                     let target = EventTarget { event: &mut *event, names: &mut *names };
                     undeclared::<M>(plan, field, set, value, target, explanation)
@@ -592,44 +602,48 @@ fn undeclared<M: ParsedMessage>(
     Ok(())
 }
 
-/// The first condition that does not hold.
+/// Finds the first condition that does not hold.
 fn failed<M: ParsedMessage>(
     view: &MappingInput<'_, M>,
-    when: &[RuleCondition],
+    conditions: &[RuleCondition],
     paths: &[String],
     lines: &BTreeMap<String, usize>,
 ) -> Option<FailedCondition> {
-    let mut plain = Vec::new();
+    let mut scratch = Vec::new();
     let (cond, path) =
-        when.iter().zip(paths).find(|(c, _)| !view.holds(std::slice::from_ref(*c), &mut plain))?;
+        conditions.iter().zip(paths).find(|(c, _)| !view.holds(std::slice::from_ref(*c), &mut scratch))?;
     Some(FailedCondition {
         path: path.clone(),
-        wanted: seen(&cond.value.describe()),
-        value: view.get(&cond.from).map(|v| seen(view.text(v, &mut plain))),
+        wanted: to_json(&cond.value.describe()),
+        value: view.get(&cond.from).map(|v| to_json(view.text(v, &mut scratch))),
         line: lines.get(path).copied().unwrap_or(0),
     })
 }
 
-fn kept<M: ParsedMessage>(event: &EventPlan, view: &MappingInput<'_, M>) -> Vec<KeptValue> {
-    let mut plain = Vec::new();
-    let mut kept = Vec::new();
+fn collect_kept<M: ParsedMessage>(event: &EventPlan, view: &MappingInput<'_, M>) -> Vec<KeptValue> {
+    let mut scratch = Vec::new();
+    let mut values = Vec::new();
     let entry: Vec<_> = event.keep_entry.iter().map(|(n, slot)| (n, ValueSource::Entry(*slot))).collect();
     let all = event.keep.iter().map(|(n, from)| (n, from, "keep"));
-    for (name, from, why) in all.chain(entry.iter().map(|(n, from)| (*n, from, "entry"))) {
-        if let Some(found) = view.get(from) {
-            kept.push(KeptValue { name: name.clone(), value: seen(view.text(found, &mut plain)), why });
+    for (name, from, origin) in all.chain(entry.iter().map(|(n, from)| (*n, from, "entry"))) {
+        if let Some(mapped_value) = view.get(from) {
+            values.push(KeptValue {
+                name: name.clone(),
+                value: to_json(view.text(mapped_value, &mut scratch)),
+                why: origin,
+            });
         }
     }
-    kept
+    values
 }
 
-/// A value as JSON: a text, or `{"hex":…}`.
-fn seen(value: &[u8]) -> Json {
+/// Converts a value to JSON: a text, or `{"hex":…}`.
+fn to_json(value: &[u8]) -> Json {
     serde_json::from_str(&json_string(value)).expect("JSON of ours")
 }
 
-/// The type that values of a slot are read as, for people.
-fn sort(slot: FieldLayout) -> String {
+/// Describes for people the type as which values of a slot are read.
+fn value_type_name(slot: FieldLayout) -> String {
     match slot {
         FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Publisher { .. } => {
             "name".to_owned()

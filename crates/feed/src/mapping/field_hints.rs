@@ -20,7 +20,7 @@ pub struct FieldHint {
 }
 
 impl Mapping {
-    /// The kept values that could be fields, in the order of the rules.
+    /// Lists the kept values that could be fields, in the order of the rules.
     pub fn field_hints(&self) -> Vec<FieldHint> {
         let lines = TomlLineIndex::new(&self.text);
         let mut hints = Vec::new();

@@ -55,15 +55,15 @@ pub trait Dialect {
     /// Reads a path.
     ///
     /// # Errors
-    /// The error in the path, for people.
+    /// Fails if the path is invalid; the text says why.
     fn path(&self, text: &str) -> Result<Self::Path, String>;
 
-    /// Fields that framing knows and that say nothing of the market: they are not unlisted.
+    /// Lists the fields that framing uses and that say nothing about the market: they do not count as unlisted.
     fn framing(&self) -> Vec<Self::Path> {
         Vec::new()
     }
 
-    /// The field of which `path` is a part, if it is one.
+    /// Returns the field that contains `path`, if it is part of another field.
     fn container(&self, path: &Self::Path) -> Option<Self::Path> {
         _ = path;
         None
@@ -114,78 +114,80 @@ pub trait ParsedMessage {
     /// Whether messages of a source have the same fields, which its header names: rows of separated values.
     const HAS_HEADER: bool = false;
 
-    /// For a required value that is not there: why, where the format knows more than its path.
+    /// Explains why a required value is absent, if the format knows more than its path.
     #[cold]
     fn missing_note(&self, path: &str) -> Option<String> {
         _ = path;
         None
     }
 
-    /// Whether no message of this source has a value in this slot, because its header does not name the field.
+    /// Returns whether no message of this source has a value in this slot, because its header does not name the
+    /// field.
     #[inline]
     fn is_absent(&self, slot: u8) -> bool {
         _ = slot;
         false
     }
 
-    /// For a message that was decoded as a whole: that its set of characters was guessed, or is unknown, in words.
+    /// Returns a note in words if the message was decoded as a whole with a guessed or unknown character set.
     #[inline]
     fn charset_note(&self) -> Option<&str> {
         None
     }
 
-    /// The bytes of the whole message, as they go into quarantine.
+    /// Returns the bytes of the whole message, as they go into quarantine.
     fn raw(&self) -> &[u8];
 
-    /// The value in a slot of the message.
+    /// Returns the value in a slot of the message.
     fn slot(&self, slot: u8) -> Option<Self::Ref>;
 
-    /// The value as plain text: digits with `.` for decimals, `Y` and `N` for flags. This is what tables and
-    /// conditions look at and what is kept. `scratch` is for formats that write it otherwise.
+    /// Returns the value as plain text: digits with `.` for decimals, `Y` and `N` for flags. Tables and conditions
+    /// read this text, and it is the text that is kept. Formats that write values otherwise use `scratch`.
     fn text<'v>(&'v self, value: Self::Ref, scratch: &'v mut Vec<u8>) -> &'v [u8];
 
-    /// The value as a whole number of at most 19 digits, for the sequence.
+    /// Parses the value as a whole number of at most 19 digits, for the sequence.
     #[inline]
     fn number(&self, value: Self::Ref) -> Option<u64> {
         parse_u64(self.text(value, &mut Vec::new()))
     }
 
-    /// The effect of a message on the numbers of its session; `kind` is its type, and `maybe` it was sent before.
+    /// Returns the effect of a message on the numbers of its session. `kind` is its type; `maybe` must be true if it
+    /// may have been sent before.
     #[inline]
     fn numbering(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> SequenceEffect {
         _ = (kind, sequence, maybe);
         SequenceEffect::Counts
     }
 
-    /// Whether the value is of the form that its format gives it. [`ParsedMessage::set`] refuses a value that is not;
-    /// so does an unlisted field whose name implies the form.
+    /// Returns whether the value has the form that its format requires. [`ParsedMessage::set`] refuses a value that
+    /// has another form; so does an unlisted field whose name implies the form.
     #[inline]
     fn is_of_form(&self, value: Self::Ref) -> bool {
         _ = value;
         true
     }
 
-    /// For a value of the wrong form: the wrong component, for people.
+    /// Describes the wrong component of a value with the wrong form, for people.
     #[cold]
     fn flaw(&self, value: Self::Ref) -> Option<String> {
         _ = value;
         None
     }
 
-    /// For a value of the wrong form: whether a message is of use without it, where its field is optional.
+    /// Returns whether a message is of use without this value of the wrong form, if its field is optional.
     #[cold]
     fn is_dispensable(&self, value: Self::Ref) -> bool {
         _ = value;
         false
     }
 
-    /// The value as a time.
+    /// Returns the value as a time.
     fn time(&self, value: Self::Ref) -> Option<UnixNanos>;
 
     /// Puts the value into a field of the event; by way of its text unless the format knows a shorter one.
     ///
     /// # Errors
-    /// When the field cannot hold it exactly.
+    /// Fails if the field cannot hold it exactly.
     #[inline]
     fn set(
         &self,
@@ -198,11 +200,11 @@ pub trait ParsedMessage {
         event.set_text(spec, self.text(value, scratch), names)
     }
 
-    /// Fills `entry` with the next entry of a group; false after the last. `entry` comes with every slot empty, the
-    /// cursor as the call before left it.
+    /// Fills `entry` with the next entry of a group; returns false after the last one. `entry` must have only empty
+    /// slots, and the cursor the state of the previous call.
     ///
     /// # Errors
-    /// When the group is not what it says it is.
+    /// Fails if the group is not what it says it is.
     fn next_entry(
         &self,
         group: usize,
@@ -217,7 +219,7 @@ pub trait ParsedMessage {
     /// one of these groups, if the format knows of any.
     ///
     /// # Errors
-    /// Those of `keep`.
+    /// Fails if `keep` fails.
     fn unlisted(
         &self,
         groups: &[usize],
@@ -230,7 +232,7 @@ pub trait ParsedMessage {
     /// Passes the fields of an entry that the mapping does not list to `keep`, name and value.
     ///
     /// # Errors
-    /// Those of `keep`.
+    /// Fails if `keep` fails.
     fn unlisted_in_entry(
         &self,
         step: EntryStep,
@@ -245,12 +247,12 @@ pub trait ParsedMessage {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryCursor {
     /// Start of the next entry.
-    pub at: usize,
+    pub position: usize,
     /// Entries passed.
-    pub found: u64,
+    pub entry_count: u64,
 }
 
-/// A step of a walk over a group's entries: the positions before and after the entry in hand.
+/// A step of a walk over a group's entries: the positions before and after the current entry.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryStep {
     /// The group.
@@ -271,8 +273,8 @@ pub struct MessageRefusal {
 }
 
 impl MessageRefusal {
-    /// Whether the message is not what it should be. Otherwise it is whole, and the mapping has no rule or table entry
-    /// for it.
+    /// Returns whether the message is faulty. Otherwise the message is whole, and the mapping lacks a rule or table
+    /// entry for it.
     pub fn is_garbled(&self) -> bool {
         let unwanted = ["no_rule", "no_event", "unused_entry", "unknown_value", "unknown_symbol"];
         !unwanted.contains(&self.code)

@@ -194,7 +194,7 @@ pub struct FixFramingConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum LeniencyConfig {
-    /// All of them, or none.
+    /// All kinds, or no kind.
     All(bool),
     /// One, by its word.
     One(String),
@@ -230,7 +230,7 @@ pub struct MessageConfig {
     /// Field of the event time.
     #[serde(default)]
     pub ts: String,
-    /// Used where `ts` is not there: one field, or several in the order they are tried.
+    /// Used if `ts` is absent: one field, or several in the order in which they are tried.
     pub ts_or: Option<TimeAlternatives>,
     /// For text: zone of times without an offset, an IANA name or UTC.
     pub zone: Option<String>,
@@ -244,10 +244,10 @@ pub struct MessageConfig {
     /// Field that says `Y` when the message may have been sent before; with a sequence that its session has
     /// already passed it is a duplicate.
     pub possdup: Option<String>,
-    /// Conditions of which one says that the message may have been sent before: its events have the field `repeat` then.
+    /// Conditions; if one holds, the message may have been sent before, and its events get the field `repeat`.
     #[serde(default)]
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
-    /// The set of characters of text that declares none and is not UTF-8; without it windows-1252 is guessed.
+    /// The character set of text that declares no set and is not UTF-8; without it, windows-1252 is guessed.
     pub encoding: Option<String>,
     /// For JSON and XML: the paths of a message's words, which the path `@words` reads; see `formats::text`.
     #[serde(default)]
@@ -263,7 +263,7 @@ pub struct MessageConfig {
     pub keep: BTreeMap<String, String>,
 }
 
-/// The fields of the event time that are tried where the first one is not there.
+/// The fields of the event time to try if the first field is absent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum TimeAlternatives {
@@ -274,7 +274,7 @@ pub enum TimeAlternatives {
 }
 
 impl TimeAlternatives {
-    /// All of them.
+    /// Returns all paths.
     pub fn all(&self) -> &[String] {
         match self {
             TimeAlternatives::One(path) => std::slice::from_ref(path),
@@ -304,7 +304,7 @@ pub struct GroupConfig {
     pub delimiter: Option<String>,
     /// All fields an entry may have.
     pub members: Vec<String>,
-    /// Members that are of the entry before where an entry has none of them.
+    /// Members that an entry inherits from the previous entry if it lacks them.
     #[serde(default)]
     pub inherit: Vec<String>,
 }
@@ -313,7 +313,7 @@ pub struct GroupConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// Fields and what they must be.
+    /// Fields and their required values.
     #[serde(default)]
     pub when: BTreeMap<String, ConditionConfig>,
     /// The message is known and becomes nothing.
@@ -361,7 +361,7 @@ pub struct SignOrPresence {
 }
 
 impl ConditionConfig {
-    /// All of them.
+    /// Returns all values.
     pub fn all(&self) -> &[String] {
         match self {
             ConditionConfig::One(value) => std::slice::from_ref(value),
@@ -388,7 +388,7 @@ pub struct EventConfig {
     /// It is part of a snapshot, a whole state, and not a change: it has the flag.
     #[serde(default)]
     pub snapshot: bool,
-    /// Conditions of which one says that it may have been sent before, besides those of the message.
+    /// Conditions; if one holds, it may have been sent before. They apply besides the conditions of the message.
     #[serde(default)]
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
     /// For `bbo`: the meaning of a side without a value.
@@ -461,25 +461,29 @@ impl Mapping {
     /// Reads the text of a mapping; `origin` names it in errors. The files that it names are its format's to read.
     ///
     /// # Errors
-    /// The error in the text, with the line if TOML knows it.
+    /// Fails if the text is invalid; the error has the line if TOML knows it.
     pub(crate) fn from_text(text: &str, origin: &str) -> Result<Self, Error> {
         let parsed = toml::parse(text, origin);
-        let mut mapping: Mapping = parsed.map_err(|(origin, what)| Error::Mapping { origin, what })?;
+        let mut mapping: Mapping =
+            parsed.map_err(|(origin, message)| Error::Mapping { origin, reason: message })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
         mapping.refuse_tables_of_others()?;
         Ok(mapping)
     }
 
-    /// A table that only this format has, as `T` that holds it under its key; what else is in the file is not read.
+    /// Parses a table that only this format has, as a `T` that holds it under its key. The rest of the file is not
+    /// read.
     ///
     /// # Errors
-    /// The error in the table, with its line.
+    /// Fails if the table is invalid; the error has the line.
     pub(crate) fn own_table<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        toml::parse(&self.text, &self.origin).map_err(|(origin, what)| Error::Mapping { origin, what })
+        toml::parse(&self.text, &self.origin)
+            .map_err(|(origin, message)| Error::Mapping { origin, reason: message })
     }
 
-    /// Name and hash, as source definitions record them, and the reference data; a layout is part of its mapping.
+    /// Returns name and hash of the mapping and of the reference data, as source definitions record them. The hash
+    /// includes the layout.
     pub fn identity(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.text.as_bytes());
@@ -496,36 +500,36 @@ impl Mapping {
         format!("{}@{}{reference}", self.name, &hasher.finalize().to_hex()[..16])
     }
 
-    /// That there is no table or key of another format.
+    /// Fails if the mapping has a table or key of another format.
     fn refuse_tables_of_others(&self) -> Result<(), Error> {
         let format = &self.format;
-        let (key, what) = match format.as_str() {
-            other if other != "fast" && self.fast.is_some() => {
+        let (key, message) = match format.as_str() {
+            format_name if format_name != "fast" && self.fast.is_some() => {
                 ("fast", "a table [fast] is for format fast".to_owned())
             }
-            other if other != "fast" && self.fast_messages.is_some() => {
+            format_name if format_name != "fast" && self.fast_messages.is_some() => {
                 ("fast_messages", "a table [fast_messages] is for format fast".to_owned())
             }
-            other if other != "itch" && self.itch.is_some() => {
+            format_name if format_name != "itch" && self.itch.is_some() => {
                 ("itch", "a table [itch] is for format itch".to_owned())
             }
-            other if other != "iex" && self.iex.is_some() => {
+            format_name if format_name != "iex" && self.iex.is_some() => {
                 ("iex", "a table [iex] is for format iex".to_owned())
             }
-            other if other != "fix" && self.framing.is_some() => {
+            format_name if format_name != "fix" && self.framing.is_some() => {
                 ("framing", format!("framing: format {format} has none to choose"))
             }
-            other if !matches!(other, "fixed" | "csv") && self.layout.is_some() => {
+            format_name if !matches!(format_name, "fixed" | "csv") && self.layout.is_some() => {
                 ("layout", format!("format {format} has no layout"))
             }
             _ => return Ok(()),
         };
-        Err(self.refuse_key(key, what))
+        Err(self.refuse_key(key, message))
     }
 
-    /// That there are rules, for a format whose messages need them.
+    /// Fails if the mapping has no rules; its format must need them.
     pub(crate) fn needs_rules(&self) -> Result<(), Error> {
-        let (key, what) = match () {
+        let (key, message) = match () {
             () if self.message.ts.is_empty() => {
                 ("message", "missing field `message`: say message.ts, the field of the event time")
             }
@@ -534,44 +538,44 @@ impl Mapping {
             }
             () => return Ok(()),
         };
-        Err(self.refuse_key(key, what.to_owned()))
+        Err(self.refuse_key(key, message.to_owned()))
     }
 
     /// Returns the choice for local times that occur twice or never, if it makes one.
     ///
     /// # Errors
-    /// When its word is none.
+    /// Fails if the word is unknown.
     pub(crate) fn ambiguous_times(&self) -> Result<Option<AmbiguousTimes>, Error> {
         let Some(word) = &self.message.ambiguous else { return Ok(None) };
         let refuse = || {
-            let what = "message.ambiguous: refuse, first, second or by-order; see docs/time-forms.md";
-            self.refuse_key("message", what.to_owned())
+            let message = "message.ambiguous: refuse, first, second or by-order; see docs/time-forms.md";
+            self.refuse_key("message", message.to_owned())
         };
         AmbiguousTimes::by_name(word).map(Some).ok_or_else(refuse)
     }
 
-    /// The error in the value of this key.
-    pub(crate) fn refuse_key(&self, key: &str, what: String) -> Error {
-        self.refuse_at(&[key], what)
+    /// Makes the error for the value of this key.
+    pub(crate) fn refuse_key(&self, key: &str, message: String) -> Error {
+        self.refuse_at(&[key], message)
     }
 
-    /// The error at a place: keys from the top, indexes of arrays among them.
-    pub(crate) fn refuse_at(&self, place: &[&str], what: String) -> Error {
-        Error::Mapping { origin: toml::origin(&self.origin, &self.text, place), what }
+    /// Makes the error for a place in the file: keys from the top, with indexes into arrays.
+    pub(crate) fn refuse_at(&self, keys: &[&str], message: String) -> Error {
+        Error::Mapping { origin: toml::origin(&self.origin, &self.text, keys), reason: message }
     }
 
     /// Reads the layout that the mapping names: a shipped one, or a file beside the mapping.
     ///
     /// # Errors
-    /// When it names none, or one that is neither.
+    /// Fails if the mapping names no layout, or one that is neither shipped nor readable.
     pub(crate) fn load_layout(
         &mut self,
         shipped: fn(&str) -> Option<&'static str>,
         names: impl Iterator<Item = &'static str>,
     ) -> Result<(), Error> {
         let Some(name) = &self.layout else {
-            let what = format!("format {} needs a layout: layout = \"NAME or FILE\"", self.format);
-            return Err(self.refuse_key("format", what));
+            let message = format!("format {} needs a layout: layout = \"NAME or FILE\"", self.format);
+            return Err(self.refuse_key("format", message));
         };
         if let Some(text) = shipped(name) {
             self.layout_text = Some((text.to_owned(), name.clone()));
@@ -582,9 +586,9 @@ impl Mapping {
             Ok(text) => self.layout_text = Some((text, path.display().to_string())),
             Err(e) => {
                 let (path, shipped) = (path.display(), names.collect::<Vec<_>>().join(", "));
-                let what =
+                let message =
                     format!("layout: neither a shipped one ({shipped}) nor a readable file: {path}: {e}");
-                return Err(self.refuse_key("layout", what));
+                return Err(self.refuse_key("layout", message));
             }
         }
         Ok(())

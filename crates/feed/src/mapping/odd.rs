@@ -10,7 +10,7 @@ use super::plan::FieldPlan;
 use super::undeclared::is_free_text;
 use unitape_model::{EventField, Refusal};
 
-/// The name under which an event says what is wrong with its values.
+/// The name under which an event describes the faults of its values.
 pub(super) const ODD_NAME: &str = "odd";
 
 /// A value that is not of the form of its field.
@@ -26,7 +26,7 @@ pub(super) struct OddValue {
 }
 
 impl OddValue {
-    /// The value of the message at this path.
+    /// Makes a record of the message's value at this path.
     #[cold]
     pub(super) fn new<M: ParsedMessage>(
         message: &M,
@@ -39,12 +39,12 @@ impl OddValue {
         Self { path: path.to_owned(), field: M::FIELD, text, flaw }
     }
 
-    /// The name under which it is kept.
+    /// Returns the name under which the value is kept.
     pub(super) fn name(&self) -> &str {
         &self.path
     }
 
-    /// The refusal of the message for it, by the name of the event's field.
+    /// Makes the refusal of the message because of this value; `name` is the event's field.
     #[cold]
     pub(super) fn refusal(&self, name: &str) -> MessageRefusal {
         let Self { path, field, text, flaw } = self;
@@ -56,7 +56,7 @@ impl OddValue {
     }
 }
 
-/// Whether a message may be without this field if its value is not of its form.
+/// Returns whether a message may lack this field if its value has the wrong form.
 pub(super) fn may_be_odd(field: &FieldPlan) -> bool {
     let is_party = matches!(field.spec.field, EventField::DrName | EventField::CrName);
     let is_aside = matches!(

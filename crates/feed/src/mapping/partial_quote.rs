@@ -20,11 +20,11 @@ use unitape_model::{EventBuilder, EventField, EventKind, EventSchema};
 pub struct PartialQuotePlan {
     /// A quote with a value of each of these fields states both sides: the prices, and the sizes that the mapping reads
     /// anywhere.
-    whole: Vec<&'static EventFieldSpec>,
+    required_fields: Vec<&'static EventFieldSpec>,
 }
 
 impl PartialQuotePlan {
-    /// The plan of this event; `None` if an empty side is withdrawn.
+    /// Makes the plan of this event; `None` if an empty side is withdrawn.
     ///
     /// # Errors
     /// Fails if the event is no quote, or has nothing that could be unchanged.
@@ -52,15 +52,15 @@ impl PartialQuotePlan {
                 || quotes.clone().any(|event| event.fields.contains_key(field.name()))
         };
         let spec = |field| EventSchema::for_kind(kind).get(field).expect("a field of a quote");
-        Ok(Some(Self { whole: QUOTE_FIELDS.into_iter().filter(is_read).map(spec).collect() }))
+        Ok(Some(Self { required_fields: QUOTE_FIELDS.into_iter().filter(is_read).map(spec).collect() }))
     }
 
     /// Returns whether the quote states both sides with all that the mapping reads of them.
     pub(super) fn is_whole(&self, event: &EventBuilder<'_>) -> bool {
-        self.whole.iter().all(|spec| event.has(spec))
+        self.required_fields.iter().all(|spec| event.has(spec))
     }
 
-    /// Marks a quote as one that states only the fields that it has.
+    /// Marks a quote that states only the fields that it has.
     pub(super) fn mark(event: &mut EventBuilder<'_>) {
         event.set_field(EventField::Partial, EventValue::Bool(true)).expect("a value of its field");
     }
@@ -77,9 +77,9 @@ impl<M: ParsedMessage> MappingInput<'_, M> {
         event.fields.iter().filter(|field| QUOTE_FIELDS.contains(&field.spec.field)).any(|field| {
             let value = self.get(&field.from).or_else(|| field.or.as_ref().and_then(|or| self.get(or)));
             let Some(value) = value else { return false };
-            let value = self.text(value, &mut scratch.plain);
+            let value = self.text(value, &mut scratch.value_text);
             // A value that is refused is one; its refusal follows.
-            !matches!(translate::<M>(plan, field, value, &mut scratch.whole), Ok(None))
+            !matches!(translate::<M>(plan, field, value, &mut scratch.suffixed_text), Ok(None))
         })
     }
 }

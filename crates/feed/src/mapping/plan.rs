@@ -22,11 +22,11 @@ pub(super) const SLOTS_MAX: usize = 200;
 /// A compiled mapping.
 #[derive(Clone, Debug)]
 pub struct MappingPlan {
-    /// The number of slots of a message, slot 0 (none) included.
+    /// The number of slots of a message, including the empty slot 0.
     pub slot_count: usize,
     /// Slot of the message's type, which selects among the rules first.
     pub message_type: u8,
-    /// Slots of the event time, in the order they are tried.
+    /// Slots of the event time, in the order in which they are tried.
     pub ts: Vec<u8>,
     /// Slot of the sequence.
     pub sequence: Option<u8>,
@@ -40,7 +40,7 @@ pub struct MappingPlan {
     pub fallback: FallbackCharset,
     /// By which names of instruments are looked up, if by any.
     pub reference: Option<Arc<InstrumentMaster>>,
-    /// The number of slots of an entry of each group, slot 0 (none) included.
+    /// The number of slots of an entry of each group, including the empty slot 0.
     pub entry_slots: Vec<usize>,
     /// For each group: the slots that an entry without any of them inherits from the entry before.
     pub inherit: Vec<Vec<u8>>,
@@ -59,7 +59,7 @@ pub struct MappingPlan {
     pub(super) untyped: Vec<usize>,
 }
 
-/// The rules of a type, in order, among them those of no type.
+/// The rules for a type, in order, including the rules without a type.
 #[derive(Clone, Debug)]
 pub(super) struct TypeRules {
     pub name: WantedValue,
@@ -75,19 +75,20 @@ pub(super) struct RulesByCode {
     slot: u8,
     /// The index in `lists` for each byte.
     index: Box<[u8; 256]>,
-    /// Rules in order; the first list is for what is no byte that any rule names.
+    /// Rules in order; the first list is for values other than the bytes that rules name.
     lists: Vec<Vec<usize>>,
 }
 
-/// Fewer rules that a field distinguishes are tried one after the other.
+/// With fewer rules for a field, they are tried one after the other.
 const CODES_FEW: usize = 3;
 
 impl RulesByCode {
-    /// By the field that most of these rules want to have a value.
+    /// Makes an index by the field that most of these rules test for a value. Returns `None` if only a few rules test
+    /// it.
     pub fn new(of_type: &[usize], rules: &[CompiledRule]) -> Option<Self> {
         let wanted = |rule: usize, slot: u8| {
             let of_slot = |cond: &&RuleCondition| matches!(cond.from, ValueSource::Message(of) if of == slot);
-            rules[rule].when.iter().filter(of_slot).find_map(|cond| match &cond.value {
+            rules[rule].conditions.iter().filter(of_slot).find_map(|cond| match &cond.value {
                 ValueTest::Is(wanted) => Some(std::slice::from_ref(wanted)),
                 ValueTest::OneOf(all) => Some(&all[..]),
                 ValueTest::Sign(_) | ValueTest::Present(_) => None,
@@ -114,12 +115,12 @@ impl RulesByCode {
         Some(this)
     }
 
-    /// The field that is looked at.
+    /// Returns the slot of the tested field.
     pub fn slot(&self) -> u8 {
         self.slot
     }
 
-    /// The rules that may hold where the field has this value, or none.
+    /// Returns the rules that may hold if the field has this value, or no value.
     #[inline]
     pub fn get(&self, value: Option<&[u8]>) -> &[usize] {
         let Some([byte]) = value else { return &self.lists[0] };
@@ -136,24 +137,24 @@ pub struct WantedValue {
 }
 
 impl WantedValue {
-    /// This value.
+    /// Makes a wanted value from its text.
     pub fn new(text: &[u8]) -> Self {
         Self { word: words::word(text), text: text.to_vec() }
     }
 
-    /// Whether `value` is it.
+    /// Returns whether `value` equals the wanted value.
     #[inline]
     pub fn matches(&self, value: &[u8]) -> bool {
         value.len() == self.text.len() && self.matches_word(words::word(value), value)
     }
 
-    /// Whether `value`, whose word is known, is it.
+    /// Returns whether `value` equals the wanted value; `word` must be the word of `value`.
     #[inline]
     pub fn matches_word(&self, word: u64, value: &[u8]) -> bool {
         word == self.word && value.len() == self.text.len() && (value.len() <= 8 || value == &self.text[..])
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -185,7 +186,7 @@ pub enum NumberSign {
 }
 
 impl NumberSign {
-    /// The sign of a number as its plain text; `None` of what is none.
+    /// Returns the sign of a number in plain text; `None` if the text is no number.
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let (is_negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -193,14 +194,14 @@ impl NumberSign {
             _ => (false, text),
         };
         let digits = match digits.iter().position(|byte| matches!(byte, b'e' | b'E')) {
-            Some(at) => {
-                let exponent = &digits[at + 1..];
+            Some(exponent_start) => {
+                let exponent = &digits[exponent_start + 1..];
                 let exponent =
                     exponent.strip_prefix(b"-").or(exponent.strip_prefix(b"+")).unwrap_or(exponent);
                 if exponent.is_empty() || !exponent.iter().all(u8::is_ascii_digit) {
                     return None;
                 }
-                &digits[..at]
+                &digits[..exponent_start]
             }
             None => digits,
         };
@@ -218,7 +219,7 @@ impl NumberSign {
 }
 
 impl ValueTest {
-    /// Whether `value` is what it must be.
+    /// Returns whether `value` passes the test.
     #[inline]
     pub fn matches(&self, value: &[u8]) -> bool {
         match self {
@@ -229,13 +230,13 @@ impl ValueTest {
         }
     }
 
-    /// Whether it holds where no value is.
+    /// Returns whether the test passes without a value.
     #[cold]
     pub fn is_absent(&self) -> bool {
         *self == ValueTest::Present(false)
     }
 
-    /// The one value that it must be, if it is one.
+    /// Returns the wanted value, if the test allows only one value.
     pub fn text(&self) -> Option<&[u8]> {
         match self {
             ValueTest::Is(wanted) => Some(wanted.text()),
@@ -243,7 +244,7 @@ impl ValueTest {
         }
     }
 
-    /// The wanted value, for people.
+    /// Describes the wanted value for people.
     pub fn describe(&self) -> Vec<u8> {
         match self {
             ValueTest::Is(wanted) => wanted.text().to_vec(),
@@ -268,12 +269,12 @@ pub struct RuleCondition {
 #[derive(Clone, Debug)]
 pub struct CompiledRule {
     /// All must hold, besides the type by which the rule was found.
-    pub when: Vec<RuleCondition>,
+    pub conditions: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
-    pub when_paths: Vec<String>,
+    pub condition_paths: Vec<String>,
     /// Known and not wanted.
     pub ignore: bool,
-    /// Groups out of which its events pick values.
+    /// Groups from which its events pick values.
     pub pick_groups: Vec<usize>,
     /// Groups whose entries become events.
     pub event_groups: Vec<usize>,
@@ -289,7 +290,7 @@ pub struct IgnoredEntries {
     /// The group.
     pub each: usize,
     /// All must hold.
-    pub when: Vec<RuleCondition>,
+    pub conditions: Vec<RuleCondition>,
 }
 
 /// A compiled event of a rule.
@@ -297,14 +298,14 @@ pub struct IgnoredEntries {
 pub struct EventPlan {
     /// Its kind.
     pub kind: EventKind,
-    /// Group of which each entry makes an event.
+    /// The group whose entries each make an event.
     pub each: Option<usize>,
     /// The flags of its frame.
     pub frame_flags: u8,
     /// All must hold.
-    pub when: Vec<RuleCondition>,
+    pub conditions: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
-    pub when_paths: Vec<String>,
+    pub condition_paths: Vec<String>,
     /// One of these must have a value, if the list is not empty.
     pub some_of: Vec<ValueSource>,
     /// If all conditions of one of these hold, it may have been sent before.
@@ -315,7 +316,7 @@ pub struct EventPlan {
     pub ops: Vec<FieldOp>,
     /// Its fields, in the order of `ops`.
     pub fields: Vec<FieldPlan>,
-    /// Codes of one byte and what they put into their field.
+    /// Codes of one byte and the values that they put into their field.
     pub codes: Vec<CodeTable>,
     /// The sources of its prices. Of each list one must be there in messages of this form.
     pub prices: Vec<Vec<ValueSource>>,
@@ -335,7 +336,7 @@ pub struct FieldOp {
     /// The second source, if the first has no value.
     pub or: Option<SlotSource>,
     /// The operation that sets its value.
-    pub way: SetOp,
+    pub kind: SetOp,
     /// Without a value the message is refused.
     pub required: bool,
 }
@@ -362,7 +363,7 @@ pub struct CodeTable {
 }
 
 impl CodeTable {
-    /// The table of `pick` for each byte; `None` if it gives nothing for any.
+    /// Makes the table of `pick` for each byte; `None` if `pick` returns no value for any byte.
     pub(super) fn new(pick: impl Fn(u8) -> Option<PreparedValue>) -> Option<Self> {
         let mut this = Self { index: Box::new([0; 256]), ready: Vec::new() };
         for byte in 0..=255u8 {
@@ -373,7 +374,7 @@ impl CodeTable {
         (!this.ready.is_empty()).then_some(this)
     }
 
-    /// The replacement of `value`.
+    /// Looks up the replacement of `value`.
     #[inline]
     pub fn get(&self, value: &[u8]) -> Option<PreparedValue> {
         let [byte] = value else { return None };
@@ -395,7 +396,7 @@ pub enum ValueSource {
 }
 
 impl ValueSource {
-    /// The source in the form that the look at every message uses.
+    /// Converts the source to the form that the check of every message uses.
     pub(super) fn to_slot_source(&self) -> SlotSource {
         match self {
             ValueSource::Message(slot) => SlotSource::Message(*slot),
@@ -427,7 +428,7 @@ pub struct FieldPlan {
     pub path: String,
 }
 
-/// The operation that gives a field its value.
+/// The operation that sets a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOp {
     /// As the format sets it; most do.
@@ -436,7 +437,7 @@ pub enum SetOp {
     Time,
     /// As text, through a table or with a suffix, or the mapping's own.
     Text,
-    /// By the codes of this index; what is none of them as text.
+    /// By the codes at this index; other values as text.
     Coded(u8),
     /// The mapping's own, ready.
     Ready(PreparedValue),
@@ -453,7 +454,7 @@ pub struct GroupPick {
     pub key: u8,
     /// The key looked for.
     pub is: WantedValue,
-    /// The rule that picks one of several such entries; the first if none.
+    /// The rule that picks one of several such entries; without it, the first entry.
     pub best: Option<BestEntryRule>,
 }
 
@@ -461,7 +462,7 @@ pub struct GroupPick {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BestEntryRule {
     /// Slot of the number in an entry.
-    pub by: u8,
+    pub slot: u8,
     /// The highest number, or the lowest.
     pub wanted: Ordering,
 }
@@ -473,7 +474,7 @@ pub struct KeyPicks {
     pub key: u8,
     /// Each key, with the slot of the value beside it and the index of the pick.
     pub firsts: Vec<(WantedValue, u8, u8)>,
-    /// The keys of which the best entry is wanted.
+    /// The keys by which the best entry is chosen.
     pub bests: Vec<BestPicks>,
 }
 
@@ -493,7 +494,7 @@ pub struct BestPicks {
 /// Value → value. Codes of one byte, which most are, are found without hashing.
 #[derive(Clone, Debug)]
 pub struct ValueTable {
-    /// Index + 1 in `values` by first byte, 0 none.
+    /// The index in `values` plus 1, by first byte; 0 means no value.
     short: Box<[u16; 256]>,
     long: FxHashMap<Vec<u8>, usize>,
     values: Vec<Vec<u8>>,
@@ -512,7 +513,7 @@ impl ValueTable {
         this
     }
 
-    /// The replacement of `value`.
+    /// Looks up the replacement of `value`.
     #[inline]
     pub fn get(&self, value: &[u8]) -> Option<&[u8]> {
         let i = match value {
@@ -524,7 +525,7 @@ impl ValueTable {
 }
 
 impl MappingPlan {
-    /// The rules that may hold for messages of this type, in order.
+    /// Returns the rules that may hold for messages of this type, in order.
     pub fn rules_for(&self, message_type: &[u8]) -> &[usize] {
         self.of_type(message_type).map_or(&self.untyped, |t| &t.rules)
     }
@@ -546,38 +547,38 @@ impl MappingPlan {
             rule.pick_groups.contains(&group) || rule.events.iter().any(|event| event.each == Some(group))
         };
         let named = self.by_type.iter().filter(|(_, i)| self.types[**i].rules.iter().any(reads));
-        let others = self.untyped.iter().any(reads).then_some(&b""[..]);
-        named.map(|(name, _)| &name[..]).chain(others).collect()
+        let untyped_name = self.untyped.iter().any(reads).then_some(&b""[..]);
+        named.map(|(name, _)| &name[..]).chain(untyped_name).collect()
     }
 
-    /// The types of message that have rules of their own.
+    /// Lists the message types that have rules of their own.
     pub fn message_types(&self) -> impl Iterator<Item = &[u8]> {
         self.types.iter().map(|t| t.name.text())
     }
 
-    /// The parts of messages of this type that the rules look at: their slots, and the groups whose entries are read.
+    /// Collects what the rules read in messages of this type: the slots, and the groups whose entries they read.
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
-        let mut seen = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
+        let mut usage = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
         let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
         for slot in of_message.chain(of_sequence) {
-            seen.slots[usize::from(slot)] = true;
+            usage.slots[usize::from(slot)] = true;
         }
         for rule in self.rules_for(message_type).iter().map(|&i| &self.rules[i]) {
-            let ignored = rule.ignored.iter().flat_map(|entries| &entries.when);
-            rule.when.iter().chain(ignored).for_each(|cond| seen.note(&cond.from, &self.picks));
+            let ignored = rule.ignored.iter().flat_map(|entries| &entries.conditions);
+            rule.conditions.iter().chain(ignored).for_each(|cond| usage.note(&cond.from, &self.picks));
             for event in &rule.events {
                 if let Some(group) = event.each {
-                    seen.groups[group] = true;
+                    usage.groups[group] = true;
                 }
                 let fields = event.fields.iter().flat_map(|f| [Some(&f.from), f.or.as_ref()]).flatten();
-                let kept = event.keep.iter().map(|(_, from)| from);
-                let conditions = event.when.iter().chain(event.repeats.iter().flatten());
+                let kept_sources = event.keep.iter().map(|(_, from)| from);
+                let conditions = event.conditions.iter().chain(event.repeats.iter().flatten());
                 let conditions = conditions.map(|cond| &cond.from);
-                fields.chain(kept).chain(conditions).for_each(|from| seen.note(from, &self.picks));
+                fields.chain(kept_sources).chain(conditions).for_each(|from| usage.note(from, &self.picks));
             }
         }
-        seen
+        usage
     }
 }
 
@@ -591,10 +592,10 @@ pub struct SlotUsage {
 }
 
 impl SlotUsage {
-    /// Takes in what the rules for another type look at.
-    pub fn add(&mut self, other: &SlotUsage) {
-        self.slots.iter_mut().zip(&other.slots).for_each(|(a, b)| *a |= b);
-        self.groups.iter_mut().zip(&other.groups).for_each(|(a, b)| *a |= b);
+    /// Adds the usage of the rules for another type.
+    pub fn add(&mut self, usage: &SlotUsage) {
+        self.slots.iter_mut().zip(&usage.slots).for_each(|(a, b)| *a |= b);
+        self.groups.iter_mut().zip(&usage.groups).for_each(|(a, b)| *a |= b);
     }
 
     fn note(&mut self, from: &ValueSource, picks: &[GroupPick]) {
@@ -614,10 +615,10 @@ mod tests {
     use super::*;
 
     fn rule(slot: u8, value: ValueTest) -> CompiledRule {
-        let when = vec![RuleCondition { from: ValueSource::Message(slot), value }];
+        let conditions = vec![RuleCondition { from: ValueSource::Message(slot), value }];
         CompiledRule {
-            when,
-            when_paths: Vec::new(),
+            conditions,
+            condition_paths: Vec::new(),
             ignore: true,
             pick_groups: Vec::new(),
             event_groups: Vec::new(),
@@ -630,7 +631,7 @@ mod tests {
         ValueTest::Is(WantedValue::new(text.as_bytes()))
     }
 
-    /// A rule that is left out although it may hold would give a message to a later one.
+    /// Guards against a rule that is left out although it may hold: a later rule would get the message.
     #[test]
     fn a_code_leaves_out_rules_that_cannot_hold() {
         let one_of = ValueTest::OneOf(["1", "10"].map(|text| WantedValue::new(text.as_bytes())).to_vec());

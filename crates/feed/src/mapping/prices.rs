@@ -3,8 +3,8 @@
 use super::EventConfig;
 use unitape_model::{EventField, EventKind};
 
-/// Returns the fields of an event that are its prices, as far as the mapping names them. Of each list one must come from
-/// somewhere: a quote needs both of its sides, another event one price.
+/// Returns the price fields of an event, as far as the mapping names them. Each list must have at least one source: a
+/// quote needs both of its sides, another event one price.
 pub(crate) fn price_choices(kind: EventKind, event: &EventConfig) -> Vec<Vec<EventField>> {
     let choices: &[&[EventField]] = match kind {
         EventKind::Bbo => &[&[EventField::Bid], &[EventField::Ask]],

@@ -15,7 +15,7 @@ pub(crate) enum FormPlace {
 }
 
 impl FormPlace {
-    /// The place in mappings for this format, if it has one.
+    /// Returns where mappings for this format state the form of a value, if they can.
     pub fn for_format(format: &str) -> Option<Self> {
         match format {
             "csv" => Some(Self::Column),
@@ -27,27 +27,31 @@ impl FormPlace {
 }
 
 /// Returns what to try where a value was refused for this reason: the first value in quotes that `detail` names.
-pub(crate) fn suggestion(reason: &str, detail: &str, place: FormPlace) -> Option<String> {
+pub(crate) fn suggestion(reason: &str, detail: &str, form_place: FormPlace) -> Option<String> {
     let (_, rest) = detail.split_once('"')?;
     let (value, _) = rest.split_once('"')?;
     let mut ways: Vec<(String, String)> = match reason {
         "bad_time" | "bad_date" => forms_that_read(value)
             .into_iter()
-            .map(|found| {
-                let pivot = if found.needs_pivot { ", pivot = 1970" } else { "" };
-                let says = match place {
+            .map(|time_form| {
+                let pivot = if time_form.needs_pivot { ", pivot = 1970" } else { "" };
+                let says = match form_place {
                     FormPlace::Path => format!(
                         "`{}` behind the path",
-                        if found.form.starts_with('@') { found.form } else { format!("@{}", found.form) }
+                        if time_form.form.starts_with('@') {
+                            time_form.form
+                        } else {
+                            format!("@{}", time_form.form)
+                        }
                     ),
-                    _ => format!("`form = \"{}\"{pivot}`", found.form),
+                    _ => format!("`form = \"{}\"{pivot}`", time_form.form),
                 };
-                (says, found.meaning)
+                (says, time_form.meaning)
             })
             .collect(),
-        "bad_number" if place == FormPlace::Column => marks_that_read(value)
+        "bad_number" if form_place == FormPlace::Column => marks_that_read(value)
             .into_iter()
-            .map(|found| (format!("`{}`", found.keys), found.meaning))
+            .map(|number_marks| (format!("`{}`", number_marks.keys), number_marks.meaning))
             .collect(),
         _ => Vec::new(),
     };
@@ -60,7 +64,7 @@ pub(crate) fn suggestion(reason: &str, detail: &str, place: FormPlace) -> Option
     Some(format!("try {}", ways.join(", or ")))
 }
 
-/// The first character that no number has.
+/// Finds the first character that no number contains.
 fn foreign_character(reason: &str, value: &str) -> Option<String> {
     let is_number = matches!(reason, "bad_number" | "bad_decimal");
     let foreign = value.chars().find(|c| !c.is_ascii_digit() && !"+-.,' eE()".contains(*c))?;

@@ -9,8 +9,8 @@ use unitape_model::{EventBuilder, EventField, Refusal};
 /// The name under which an event keeps that text of it was guessed, or is of an unknown set.
 pub(super) const NOTE_NAME: &str = "encoding";
 
-/// Whether the field is text for people. All others are amounts, codes and identifiers, by which events are matched: there
-/// a guess could make two of one, or one of two.
+/// Returns whether the field is text for people. All others are amounts, codes and identifiers, by which events are
+/// matched: a guess could make one of them two, or two of them one.
 pub(crate) fn is_free_text(field: EventField) -> bool {
     matches!(
         field,
@@ -35,7 +35,7 @@ pub(crate) fn is_free_text(field: EventField) -> bool {
 /// Sets a field of free text to what `text`, which is not UTF-8, is in the mapping's set of characters, or by a guess.
 ///
 /// # Errors
-/// The field is no free text, or a byte is no character of the mapping's set.
+/// Fails if the field is no free text, or if a byte is no character of the mapping's set.
 #[cold]
 pub(super) fn set_undeclared(
     plan: &MappingPlan,

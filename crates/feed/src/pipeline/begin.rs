@@ -31,7 +31,7 @@ pub fn open_feed(
     account: &mut TapeAccount,
     writer: &mut Writer,
 ) -> Result<(FeedState, SourceDiscovery), Error> {
-    let sort = FormatId::from_format(&feed.format);
+    let format_id = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let mut states = Vec::new();
     let mut pending = VecDeque::new();
@@ -39,25 +39,25 @@ pub fn open_feed(
         let i = match plan {
             SourcePlan::Known(i) => i,
             SourcePlan::Grown(i, growth) => {
-                note_growth(account, i, &sort, &growth, writer)?;
+                note_growth(account, i, &format_id, &growth, writer)?;
                 i
             }
             SourcePlan::New => {
                 let id = account.next_source;
                 let mut frame = Vec::new();
-                let parts = SourceDefinitionFields { id, of: 0, sort: &sort, base: 0 };
+                let parts = SourceDefinitionFields { id, first_id: 0, format_id: &format_id, base: 0 };
                 source_frame(&mut frame, &feed.name, facts, parts);
                 FrameHeader::read(&frame).with_flags(flags::LAST).write(&mut frame);
                 writer.append(&frame)?;
                 account.next_source += 1;
                 account.sources.push(SourceAccount {
                     id,
-                    sort_id: id,
+                    mapping_start_id: id,
                     feed: feed.name.clone(),
                     file: facts.file.clone(),
                     size: facts.size,
                     hash: facts.hash.clone(),
-                    sort: sort.clone(),
+                    format_id: format_id.clone(),
                     ..SourceAccount::default()
                 });
                 account.sources.len() - 1
@@ -80,14 +80,14 @@ pub fn open_feed(
 fn note_growth(
     account: &mut TapeAccount,
     i: usize,
-    sort: &FormatId,
+    format_id: &FormatId,
     growth: &FileGrowth,
     writer: &mut Writer,
 ) -> Result<(), Error> {
     let mut frame = Vec::new();
-    growth_frame(&mut frame, account.next_source, &account.sources[i], sort, growth);
+    growth_frame(&mut frame, account.next_source, &account.sources[i], format_id, growth);
     let position = writer.append(&frame)?;
-    account.add(&frame).map_err(|what| Error::Inconsistent { position, what })
+    account.add(&frame).map_err(|reason| Error::Inconsistent { position, reason })
 }
 
 /// The plan for a directory's files that the tape knows.
@@ -100,13 +100,13 @@ pub struct FolderPlan {
     hashes: Vec<Option<Box<ContentHash>>>,
     /// Names that the tape knows and that are other files now.
     fresh: BTreeSet<String>,
-    /// The contents that the tape has, so that none is read under another name.
+    /// The contents on the tape, so that no content is read again under another name.
     contents: Vec<KnownContent>,
-    /// Ids of sources that did not end and of which nothing more is read: another file has their name, or one of a greater
-    /// number was read.
-    over: BTreeSet<u32>,
-    /// Files of a journal that a power loss made shorter than what was read of them: nothing more comes to them.
-    cut: BTreeSet<String>,
+    /// Ids of unfinished sources that are not read on: another file has their name, or a file with a greater number
+    /// was read.
+    abandoned_ids: BTreeSet<u32>,
+    /// Files of a journal that a power loss made shorter than the part that was read: they get no more data.
+    cut_files: BTreeSet<String>,
 }
 
 /// The directory of a journal, and how its stream continues after a restart of the receiver.
@@ -118,7 +118,7 @@ struct JournalFolder<'j> {
     start: Option<&'j InitialJournalState>,
 }
 
-/// Compares a directory's files with what the tape knows of them.
+/// Compares a directory's files with the tape's account of them.
 pub fn plan_folder(
     feed: &RunFeed,
     dir: &Path,
@@ -140,8 +140,8 @@ pub fn plan_folder(
         hashes: Vec::new(),
         fresh: BTreeSet::new(),
         contents: Vec::new(),
-        over: BTreeSet::new(),
-        cut: BTreeSet::new(),
+        abandoned_ids: BTreeSet::new(),
+        cut_files: BTreeSet::new(),
     };
     plan.hashes.resize(plan.growths.len(), None);
     if let FeedInput::Journal { receive, .. } = &feed.input {
@@ -154,7 +154,7 @@ pub fn plan_folder(
     for (n, (i, _)) in plan.growths.iter().enumerate() {
         let before = last.insert(account.sources[*i].file.clone(), n);
         let before = before.map(|n| &account.sources[plan.growths[n].0]);
-        plan.over.extend(before.filter(|source| !source.end).map(|source| source.id));
+        plan.abandoned_ids.extend(before.filter(|source| !source.end).map(|source| source.id));
     }
     let mut removed = Vec::new();
     let sources: Vec<_> =
@@ -164,7 +164,7 @@ pub fn plan_folder(
         let Some(likeness) = likeness else {
             match source.end {
                 true => removed.push(file),
-                false if plan.is_given_up(source) => _ = plan.over.insert(source.id),
+                false if plan.is_given_up(source) => _ = plan.abandoned_ids.insert(source.id),
                 false if feed.rules.new_source => _ = plan.fresh.insert(file),
                 false => return Err(source_check::removed_source(source)),
             }
@@ -175,7 +175,9 @@ pub fn plan_folder(
                 plan.fresh.insert(file);
                 continue;
             }
-            FileComparison::Other(what) => return Err(source_check::other_content(source, &what)),
+            FileComparison::Other(difference) => {
+                return Err(source_check::other_content(source, &difference));
+            }
             FileComparison::Same(_) if source.end => continue,
             FileComparison::Grown(hash) if source.end => {
                 plan.growths[n].1 = Some(source.growth(&path, None)?);
@@ -208,21 +210,22 @@ pub fn plan_folder(
             first.join(", ")
         ));
     }
-    if !feed.rules.again {
+    if !feed.rules.allows_same_content {
         plan.contents = source_check::contents(account);
     }
     Ok(plan)
 }
 
 impl FolderPlan {
-    /// Whether a source of the same feed began after all of this one: sources are read one after the other.
+    /// Returns whether a later source of the same feed has begun: sources are read one after the other, so this one
+    /// is given up.
     fn is_given_up(&self, source: &SourceAccount) -> bool {
         let last = source.further.keys().copied().chain([source.id]).max();
         self.last_id > last
     }
 
-    /// A journal is ours, and its files may be removed when they have been read. The part that is left holds the
-    /// bytes that were read, or the beginning of them.
+    /// Adds the sources of a journal. The journal is ours, and its files may be removed once they are read. The
+    /// remaining part holds the bytes that were read, or their beginning.
     fn of_journal(
         &mut self,
         feed: &RunFeed,
@@ -237,7 +240,7 @@ impl FolderPlan {
                 match source.end {
                     true => {}
                     // The user let an earlier run continue without it.
-                    false if self.is_given_up(source) => _ = self.over.insert(source.id),
+                    false if self.is_given_up(source) => _ = self.abandoned_ids.insert(source.id),
                     false if continuity == StreamContinuity::Resumed => {
                         return Err(source_check::removed_stream_file(source));
                     }
@@ -279,7 +282,7 @@ impl FolderPlan {
                     source.file,
                     source.read_bytes()
                 ));
-                self.cut.insert(source.file.clone());
+                self.cut_files.insert(source.file.clone());
             }
         }
         Ok(())
@@ -295,7 +298,7 @@ pub struct FolderSettings<'f> {
     pub scan: Duration,
 }
 
-/// Finds what the tape knows of a directory's sources.
+/// Finds the tape's account of a directory's sources.
 pub fn open_folder(
     feed: &RunFeed,
     settings: FolderSettings<'_>,
@@ -304,28 +307,31 @@ pub fn open_folder(
     writer: &mut Writer,
 ) -> Result<(FeedState, SourceDiscovery), Error> {
     let FolderSettings { dir, kind, scan } = settings;
-    let sort = FormatId::from_format(&feed.format);
+    let format_id = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
-    let (mut states, mut known) = (Vec::new(), Vec::new());
+    let (mut states, mut known_files) = (Vec::new(), Vec::new());
     let mut ended = Vec::new();
     for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
         let has_grown = growth.is_some();
         if let Some(growth) = growth {
-            note_growth(account, i, &sort, &growth, writer)?;
+            note_growth(account, i, &format_id, &growth, writer)?;
         }
         let source = &account.sources[i];
-        let fresh = plan.fresh.contains(&source.file);
+        let is_fresh = plan.fresh.contains(&source.file);
         let mut state = SourceState::from_account(source);
-        if !source.end && source.sort != sort {
+        if !source.end && source.format_id != format_id {
             // The mapping was changed while nothing ran: it holds from where the tape ends.
-            state.switch(sort.clone());
+            state.switch_format(format_id.clone());
         }
         let from = if stream { 0 } else { source.through };
-        let done = source.end || fresh || plan.cut.contains(&source.file) || plan.over.contains(&source.id);
-        if stream && !done {
+        let is_done = source.end
+            || is_fresh
+            || plan.cut_files.contains(&source.file)
+            || plan.abandoned_ids.contains(&source.id);
+        if stream && !is_done {
             state = state.read_again();
         }
-        if done && !source.end {
+        if is_done && !source.end {
             // Messages after its last mark are not counted again.
             state.tally = source.tally.plus(source.since);
         }
@@ -337,13 +343,17 @@ pub fn open_folder(
             size: None,
             first: source.hash.clone(),
         };
-        if source.end && !has_grown && !fresh {
+        if source.end && !has_grown && !is_fresh {
             ended.push(pending.path.clone());
         }
-        known.push(KnownFile { pending, done, fresh });
+        known_files.push(KnownFile { pending, is_done, is_fresh });
         states.push(state);
     }
-    let names = KnownFolder { files: known, contents: plan.contents, again: feed.rules.again };
+    let names = KnownFolder {
+        files: known_files,
+        contents: plan.contents,
+        allows_same_content: feed.rules.allows_same_content,
+    };
     let mut folder = SourceFolder::new(feed.name.clone(), dir.to_owned(), kind, names, scan);
     if matches!(kind, folder::FolderKind::Files { .. }) {
         // As those that end in this run.

@@ -112,8 +112,8 @@ pub struct RunOutcome {
     pub notes: Vec<String>,
 }
 
-/// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
-/// is waiting for the most part.
+/// The time that workers spent in each stage that only one of them may enter, for all blocks together. In a run that
+/// waits for its sources, the intake's time is mostly waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTimings {
     /// Reading and cutting, in nanoseconds.
@@ -127,20 +127,20 @@ pub struct StageTimings {
 /// Consolidates the feeds onto the tape in `dir`: makes it, or resumes where an earlier run ended.
 ///
 /// # Errors
-/// When an input cannot be read, is not what the tape says it was, or the tape refuses. Committed events stay, and
+/// Fails if an input cannot be read, is not what the tape says it was, or the tape refuses. Committed events stay, and
 /// the next run continues after them.
 pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOutcome, Error> {
     if options.feeds.iter().flat_map(|f| &f.files).filter(|path| is_stdin(path)).count() > 1 {
         return Err(Error::Config {
             origin: "-".to_owned(),
-            what: "stdin can be one source only".to_owned(),
+            reason: "stdin can be one source only".to_owned(),
         });
     }
     let feeds = options.feeds.into_iter();
     let feeds = feeds.map(|f| {
         let rules = options.feed_rules.get(&f.name).copied().unwrap_or(options.rules);
-        let how = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
-        RunFeed { how, rules, ..RunFeed::new(f.name, f.format, FeedInput::Files(f.files)) }
+        let decode_options = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
+        RunFeed { decode_options, rules, ..RunFeed::new(f.name, f.format, FeedInput::Files(f.files)) }
     });
     let setup = PipelineConfig {
         feeds: feeds.collect(),
@@ -204,7 +204,7 @@ impl PipelineConfig<'_> {
 /// Runs feeds onto the tape in `dir`.
 ///
 /// # Errors
-/// As [`consolidate`].
+/// Fails as [`consolidate`] does.
 pub fn run_feeds(dir: &Path, config: PipelineConfig<'_>) -> Result<RunOutcome, Error> {
     check_config(&config)?;
     crate::account::refuse_merge(dir)?;
@@ -220,16 +220,16 @@ pub fn run_feeds(dir: &Path, config: PipelineConfig<'_>) -> Result<RunOutcome, E
 /// Fails if the configuration contradicts itself or exceeds a bound.
 fn check_config(config: &PipelineConfig<'_>) -> Result<(), Error> {
     if let Some(second) = config.feeds.iter().filter(|feed| feed.format.is_clock()).nth(1) {
-        let what = "another feed has the ticks of a clock; there can be one such feed".to_owned();
-        return Err(Error::Config { origin: format!("feed {}", second.name), what });
+        let reason = "another feed has the ticks of a clock; there can be one such feed".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", second.name), reason });
     }
     if config.workers == 0 {
-        return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
+        return Err(Error::Config { origin: "--workers".to_owned(), reason: "at least 1".to_owned() });
     }
     // Offsets in a block are 32 bits wide, and events are larger than the bytes that they are made of.
     if !(64..=BLOCK_BYTES_MAX).contains(&config.block_bytes) {
-        let what = format!("64 to {BLOCK_BYTES_MAX}");
-        return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
+        let reason = format!("64 to {BLOCK_BYTES_MAX}");
+        return Err(Error::Config { origin: "--block-bytes".to_owned(), reason });
     }
     Ok(())
 }
@@ -327,7 +327,7 @@ fn plan_feeds(
     Ok(plans)
 }
 
-/// The feeds of a run, open: what the workers share, the inputs, and the states that the sequencer keeps.
+/// The open feeds of a run: the state that the workers share, the inputs, and the states of the sequencer.
 struct OpenFeeds {
     farm: FeedFarm,
     intake: Vec<FeedIntake>,
@@ -365,11 +365,11 @@ fn open_feeds(
         let format = VersionedFormat::new(feed.format.clone(), 0);
         open.intake.push(FeedIntake::new(format, supply, state.outstanding(), config.scan));
         state.rotates = feed.rotates();
-        state.received = feed.how.receive_times;
+        state.received = feed.decode_options.receive_times;
         state.is_clock = Some(open.states.len()) == config.clock_feed();
         state.wait = feed.wait.unwrap_or(config.wait.into());
         open.farm.sources.push(state.sources.iter().map(|s| s.id).collect());
-        open.farm.decode_options.push(feed.how.clone());
+        open.farm.decode_options.push(feed.decode_options.clone());
         open.states.push(state);
     }
     if let Some(live) = &config.live {
@@ -394,7 +394,7 @@ struct EndedRun {
 fn run_farm(mut config: PipelineConfig<'_>, feeds: OpenFeeds, output: TapeOutput) -> Result<EndedRun, Error> {
     let OpenFeeds { farm, intake, states } = feeds;
     let TapeOutput { writer, account, raw, open_sources, notes, messages_before } = output;
-    let is_by_receive_time = config.feeds.iter().any(|f| f.how.by_receive_time);
+    let is_by_receive_time = config.feeds.iter().any(|f| f.decode_options.by_receive_time);
     let (placed_by_event, placed_by_receive) = account.placed_max;
     let mut sequencer = BlockSequencer::new(InitialSequencerState {
         writer,
@@ -431,18 +431,18 @@ fn run_farm(mut config: PipelineConfig<'_>, feeds: OpenFeeds, output: TapeOutput
     let options = farm::FarmOptions { stop: config.stop, name: "decode", wait };
     let intake = BlockIntake::new(intake, config.block_bytes, config.progress.bytes.clone(), config.live);
     let start = Instant::now();
-    let done = farm::run(&farm, workers, intake, sequencer, &options).map_err(|e| match e {
+    let farm_outcome = farm::run(&farm, workers, intake, sequencer, &options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
         unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
-        other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
+        other => Error::Config { origin: "--workers".to_owned(), reason: other.to_string() },
     })?;
     let farm_ns = start.elapsed().as_nanos() as u64;
-    let (sequencer, workers, ending) = (done.sequencer, done.workers, done.ending);
+    let (sequencer, workers, ending) = (farm_outcome.sequencer, farm_outcome.workers, farm_outcome.ending);
     Ok(EndedRun { sequencer, workers, ending, farm_ns, is_live, account, notes, messages_before })
 }
 
 impl EndedRun {
-    /// Places what the merge still holds, closes the tape, and returns the account.
+    /// Places all units that the merge still holds, closes the tape, and returns the account.
     fn finish(self, dir: &Path) -> Result<RunOutcome, Error> {
         let Self { mut sequencer, workers, mut account, ending, .. } = self;
         if self.is_live
@@ -458,7 +458,7 @@ impl EndedRun {
             sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
         }
         let has_left = self.is_live && sequencer.note_left();
-        sequencer.settle(&mut account);
+        sequencer.add_counts(&mut account);
         let has_findings = sequencer.has_findings;
         sequencer.close()?;
         if has_left || has_findings || ending == FarmEnding::Stopped {
@@ -485,7 +485,7 @@ fn report_journals(stats: &RunMonitor, account: &TapeAccount) {
     }
 }
 
-/// The identity of the tape in `dir`; none where there is no tape yet.
+/// Returns the identity of the tape in `dir`; `None` if there is no tape yet.
 pub(crate) fn id_of(dir: &Path) -> Result<Option<TapeId>, Error> {
     match TapeManifest::load(dir) {
         Ok(meta) => Ok(Some(meta.id)),
@@ -523,8 +523,8 @@ struct FeedFarm {
 impl FeedFarm {
     /// Decodes a block by the mapping that it came with.
     fn decode(&self, worker: &mut FeedWorker, job: &mut BlockJob) -> Result<(), Error> {
-        let BlockJob { block, turn, sorted, .. } = job;
-        if *turn != BlockKind::Bytes {
+        let BlockJob { block, kind, format: job_format, .. } = job;
+        if *kind != BlockKind::Bytes {
             block.reset();
             return Ok(());
         }
@@ -532,11 +532,11 @@ impl FeedFarm {
         let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
         let (generation, decoder) = &mut worker.decoders[block.feed];
-        if let Some(sorted) = sorted.as_ref().filter(|s| s.generation != *generation) {
-            *decoder = sorted.format.decoder()?;
-            *generation = sorted.generation;
+        if let Some(block_format) = job_format.as_ref().filter(|s| s.generation != *generation) {
+            *decoder = block_format.format.decoder()?;
+            *generation = block_format.generation;
         }
-        decoder.decode(block, source, &worker.known, &self.decode_options[block.feed]);
+        decoder.decode(block, source, &worker.dictionary, &self.decode_options[block.feed]);
         Ok(())
     }
 }
@@ -546,22 +546,22 @@ impl FeedFarm {
     fn decode_in_turn(
         &self,
         feed: &mut FeedState,
-        known: &Dictionary,
+        dictionary: &Dictionary,
         job: &mut BlockJob,
     ) -> Result<(), Error> {
-        let BlockJob { block, sorted, .. } = job;
+        let BlockJob { block, format: job_format, .. } = job;
         let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
-        let Some(sorted) = sorted else { return Ok(()) };
-        if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != sorted.generation) {
-            let mut decoder = sorted.format.decoder()?;
+        let Some(block_format) = job_format else { return Ok(()) };
+        if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != block_format.generation) {
+            let mut decoder = block_format.format.decoder()?;
             if let Some((_, before)) = &mut feed.in_turn {
                 decoder.resume_from(before);
             }
-            feed.in_turn = Some((sorted.generation, decoder));
+            feed.in_turn = Some((block_format.generation, decoder));
         }
         if let Some((_, decoder)) = &mut feed.in_turn {
-            decoder.decode(block, source, known, &self.decode_options[block.feed]);
+            decoder.decode(block, source, dictionary, &self.decode_options[block.feed]);
         }
         Ok(())
     }
@@ -572,9 +572,9 @@ struct FeedWorker {
     /// One per feed, with the generation of its mapping.
     decoders: Vec<(u64, FeedDecoder)>,
     /// Its snapshot of the names.
-    known: Dictionary,
+    dictionary: Dictionary,
     /// The number of definitions in the snapshot.
-    seen: usize,
+    definition_count: usize,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,
     pieces: Option<PieceBuffer>,
@@ -589,8 +589,8 @@ impl FeedWorker {
         let decoder = |feed: &RunFeed| Ok((0, feed.format.decoder()?));
         Ok(Self {
             decoders: feeds.iter().map(decoder).collect::<Result<_, Error>>()?,
-            known: names.clone(),
-            seen: 0,
+            dictionary: names.clone(),
+            definition_count: 0,
             spares: Vec::new(),
             pieces: None,
             by_kind: [0; 64],
@@ -642,7 +642,7 @@ impl Farm for FeedFarm {
         sequencer.begin(&mut job);
         let stream = job.is_stream();
         let feed = sequencer.feed(job.block.feed);
-        if job.turn == BlockKind::Bytes && feed.misses(&job.block) {
+        if job.kind == BlockKind::Bytes && feed.has_gap_before(&job.block) {
             // The cut was wrong: what the block before left over belongs here.
             feed.join_leftover(&mut job.block);
             if !stream {
@@ -650,14 +650,14 @@ impl Farm for FeedFarm {
             }
         }
         if stream {
-            sequencer.publish(&mut worker.known, &mut worker.seen);
-            self.decode_in_turn(sequencer.feed(job.block.feed), &worker.known, &mut job)?;
+            sequencer.publish(&mut worker.dictionary, &mut worker.definition_count);
+            self.decode_in_turn(sequencer.feed(job.block.feed), &worker.dictionary, &mut job)?;
         }
-        if job.turn == BlockKind::Bytes && sequencer.feed(job.block.feed).miscounts(&mut job.block) {
+        if job.kind == BlockKind::Bytes && sequencer.feed(job.block.feed).miscounts(&mut job.block) {
             self.decode(worker, &mut job)?;
         }
-        let plan = sequencer.take(job)?;
-        sequencer.publish(&mut worker.known, &mut worker.seen);
+        let plan = sequencer.sequence_block(job)?;
+        sequencer.publish(&mut worker.dictionary, &mut worker.definition_count);
         worker.spares.extend(sequencer.spare());
         worker.turns.sequence_ns += since.elapsed().as_nanos() as u64;
         Ok(plan)
@@ -676,7 +676,7 @@ impl Farm for FeedFarm {
     }
 }
 
-/// The identity of a tape; equal input gives an equal one.
+/// Computes the identity of a tape; equal input gives equal identities.
 fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
@@ -696,24 +696,24 @@ fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
     TapeId(u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
 }
 
-/// The feed that a bare file becomes: recognised by its content, named after itself.
+/// Makes a feed of a bare file: detects its format by content and names it after the file.
 ///
 /// # Errors
-/// When it cannot be read or is nothing we know.
+/// Fails if the file cannot be read, or if its format is unknown.
 pub fn feed_of_file(path: &Path) -> Result<FileFeed, Error> {
     let format = crate::sources::detect::detect(path)?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     Ok(FileFeed { name, format, files: vec![path.to_owned()] })
 }
 
-/// The feed of `name=format:mapping:path`; the mapping may be left out where the format has none.
+/// Parses `name=format:mapping:path` as a feed; the mapping may be left out if the format needs no mapping.
 ///
 /// # Errors
-/// When it is not of that form, or there is no such format or mapping.
+/// Fails if the option has another form, or if there is no such format or mapping.
 pub fn feed_of_option(option: &str) -> Result<FileFeed, Error> {
     let config = || Error::Config {
         origin: format!("--feed {option}"),
-        what: "not of the form name=format:mapping:path".to_owned(),
+        reason: "not of the form name=format:mapping:path".to_owned(),
     };
     let (name, rest) = option.split_once('=').ok_or_else(config)?;
     let (format, rest) = rest.split_once(':').ok_or_else(config)?;

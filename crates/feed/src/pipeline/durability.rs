@@ -10,11 +10,12 @@ use unitape_tape::{Error, Writer};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushFailures {
     /// Their number when the writer was last out of room.
-    seen: u64,
+    last_count: u64,
 }
 
 impl FlushFailures {
-    /// Whether an append that ended with this error is to be tried again: nothing was appended, and there will be room.
+    /// Returns whether to retry an append that ended with this error. If so, nothing was appended, and room will
+    /// become free.
     pub fn may_retry_append(&mut self, error: &Error, writer: &Writer, stopping: bool) -> bool {
         match error {
             // The writer reports it once for each time, and accepts the next append.
@@ -22,9 +23,9 @@ impl FlushFailures {
             // The window of hot segments is full of what is not durable; a run that is to end cannot wait for the disk.
             // A flush may have succeeded just now, and the recorder is not through yet.
             Error::RecorderBehind { .. } => {
-                let failures = std::mem::replace(&mut self.seen, writer.durability_failures());
+                let failures = std::mem::replace(&mut self.last_count, writer.durability_failures());
                 let failing = writer.durability_failure().is_some_and(|f| !f.lasting);
-                !stopping && (failing || failures != self.seen)
+                !stopping && (failing || failures != self.last_count)
             }
             _ => false,
         }

@@ -17,18 +17,18 @@ use crate::mapping::{
     EventExplanation, ExplainedOutcome, FormPlace, MessageExplanation, QuarantineCause, RuleLocation,
     suggestion,
 };
-use crate::pipeline::walk::{settle, walk};
+use crate::pipeline::walk::{walk, write_own_ids};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
 use std::path::Path;
 use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_model::{Dictionary, Event, EventKind, frames};
 
-/// Gives each message of a file to `each`, with what its mapping makes of it and why, until that says stop. The rules
-/// of the mapping come back, in the order of its file.
+/// Gives each message of a file to `each`, with the mapping's result and the reasons, until `each` stops. Returns the
+/// rules of the mapping, in the order of its file.
 ///
 /// # Errors
-/// When the file cannot be read or the mapping cannot be compiled.
+/// Fails if the file cannot be read or the mapping cannot be compiled.
 pub fn explain(
     format: &Format,
     path: &Path,
@@ -36,15 +36,15 @@ pub fn explain(
 ) -> Result<Vec<RuleLocation>, Error> {
     let mut decoder = format.decoder()?;
     let rules = decoder.explain(format);
-    let place = format.mapping_definition().and_then(|mapping| FormPlace::for_format(&mapping.format));
+    let form_place = format.mapping_definition().and_then(|mapping| FormPlace::for_format(&mapping.format));
     let mut n = 0;
     walk(format, path, &mut decoder, |decoder, block| {
-        let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
-        for mut explanation in with_events(block, found) {
+        let explanations = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.explanations));
+        for mut explanation in with_events(block, explanations) {
             explanation.n = n;
             n += 1;
-            if let (Some(place), Some(cause)) = (place, &mut explanation.quarantined) {
-                cause.suggestion = suggestion(&cause.reason, &cause.detail, place);
+            if let (Some(form_place), Some(cause)) = (form_place, &mut explanation.quarantined) {
+                cause.suggestion = suggestion(&cause.reason, &cause.detail, form_place);
             }
             if each(explanation).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -55,22 +55,24 @@ pub fn explain(
     Ok(rules)
 }
 
-/// These bytes as a whole source: explanations and account agree, and what is marked as refused is. For fuzzing.
+/// Checks that explanations and account agree for `bytes` as a whole source. Messages explained as refused must be
+/// refused. For fuzzing.
 ///
 /// # Errors
-/// When the mapping cannot be compiled.
+/// Fails if the mapping cannot be compiled.
 ///
 /// # Panics
-/// When that does not hold.
+/// Panics if that does not hold.
 pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     let mut decoder = format.decoder()?;
     decoder.explain(format);
     let mut block = Block { bytes: bytes.to_vec(), eof: true, ..Block::default() };
     decoder.decode(&mut block, 1, &Dictionary::default(), &DecodeOptions::default());
     let tally = block.tally;
-    let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
-    settle(&mut block);
-    let explanations = with_events(&block, found);
+    let message_explanations =
+        decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.explanations));
+    write_own_ids(&mut block);
+    let explanations = with_events(&block, message_explanations);
     let count = |outcome| explanations.iter().filter(|t| t.outcome == outcome).count() as u64;
     assert_eq!(count(ExplainedOutcome::Events), tally.with_events, "messages with events");
     assert_eq!(count(ExplainedOutcome::Quarantined), tally.quarantined, "messages in quarantine");
@@ -87,8 +89,8 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The explained messages with the events of the block, and the messages of the block that were not explained.
-fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExplanation> {
+/// Joins the explained messages with the events of the block, and adds the block's messages without an explanation.
+fn with_events(block: &Block, explanations: Vec<MessageExplanation>) -> Vec<MessageExplanation> {
     let mut units = Vec::new();
     let mut start = 0;
     for unit in &block.units {
@@ -98,7 +100,7 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
             .collect();
         start = unit.end as usize;
         units.push(UnexplainedUnit {
-            kind: unit.what,
+            kind: unit.kind,
             offset: unit.offset,
             length: unit.length as usize,
             lines: events,
@@ -106,7 +108,7 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
     }
     let mut units = units.into_iter().enumerate().peekable();
     let mut all = Vec::new();
-    for mut explanation in found {
+    for mut explanation in explanations {
         while let Some((_, unit)) = units.next_if(|(i, _)| *i < explanation.unit) {
             all.extend(unexplained(unit));
         }
@@ -132,7 +134,7 @@ struct UnexplainedUnit {
     lines: Vec<Json>,
 }
 
-/// A message that no rule was asked about.
+/// Explains a message that no rule was asked about.
 fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
     let UnexplainedUnit { kind, offset, length, lines } = unit;
     let (outcome, quarantined) = match kind {
@@ -141,12 +143,12 @@ fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
         }
         BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => {
             let word = |key: &str| lines.first()?.get(key)?.as_str().map(str::to_owned);
-            let why = QuarantineCause {
+            let cause = QuarantineCause {
                 reason: word("reason").unwrap_or_default(),
                 detail: word("detail").unwrap_or_default(),
                 suggestion: None,
             };
-            (ExplainedOutcome::Quarantined, Some(why))
+            (ExplainedOutcome::Quarantined, Some(cause))
         }
         BlockMessageKind::Duplicate | BlockMessageKind::Switch | BlockMessageKind::Progress { .. } => {
             return None;
@@ -183,7 +185,7 @@ fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
     })
 }
 
-/// An event as `tape cat` prints it, without its number on a tape.
+/// Renders an event as `tape cat` prints it, without its number on a tape.
 fn line(event: &Event<'_>, names: &Dictionary) -> Json {
     let mut out = Vec::new();
     write_event(&mut out, event, 0, names, &EmptySourceLookup, EventLineDetail::Plain);

@@ -27,15 +27,15 @@ pub struct FeedState {
     pub name: String,
     /// Its sources are found while it runs.
     pub grows: bool,
-    /// Their marks of progress have the hash of what was read.
+    /// Whether its marks of progress have the hash of the bytes read.
     pub hashes: bool,
     /// Messages that came after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
-    pub ahead: u64,
+    pub clock_ahead: u64,
     /// The event time of its messages is compared with the time of their receipt.
     pub received: bool,
-    /// A message whose last part has not come.
+    /// A message whose last part has not arrived.
     pub large: Option<Box<LargeMessage>>,
     /// The merge's knowledge of the current unit.
     pub head: Option<FeedHead>,
@@ -55,14 +55,14 @@ pub struct FeedState {
     pub running_max: UnixNanos,
     /// The sequence numbers that each session has sent.
     pub sessions: FeedSessions,
-    /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
+    /// Sources not yet ended, including future ones; a feed whose sources are found while it runs counts as one.
     pub open_sources: usize,
     /// Brings nothing more in this run, whatever is open.
     pub closed: bool,
     /// Its journal continues in a further file where a message ends: its receiver is to know where that is.
     pub rotates: bool,
     /// The latest availability that the intake reported.
-    pub look: FeedAvailability,
+    pub availability: FeedAvailability,
     /// The time that the merge waits for it.
     pub wait: MergeWait,
     /// Since when it has something at hand that waits for other feeds, on the intake's clock.
@@ -89,13 +89,13 @@ pub struct FeedHead {
     /// The time by which it is merged.
     pub ts: UnixNanos,
     /// Its time leads by more than it may.
-    pub ahead: bool,
+    pub is_ahead: bool,
 }
 
 /// The sequencer's state of a source.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
-    /// Id of its first definition; 0 while it has none.
+    /// Id of its first definition; 0 without a definition.
     pub first_id: u32,
     /// Id of the definition in use, for its first 4 GiB.
     pub id: u32,
@@ -104,13 +104,13 @@ pub struct SourceState {
     /// Id of the definition in use of each further 4 GiB.
     pub extents: BTreeMap<u32, u32>,
     /// Ids of the definitions in use that have its first bytes, by its 4 GiB and the hash of these bytes.
-    pub headed: BTreeMap<(u32, [u8; 32]), u32>,
+    pub head_ids: BTreeMap<(u32, [u8; 32]), u32>,
     /// The first bytes that messages in quarantine had last, and their hash.
     pub head: Option<(Arc<[u8]>, [u8; 32])>,
     /// Its account so far.
     pub tally: MessageTally,
     /// Messages in the blocks sequenced so far, placed or not.
-    pub seen: u64,
+    pub sequenced_messages: u64,
     /// Consumed through this offset, as the last mark of progress says.
     pub through: u64,
     /// Consumed to its end.
@@ -118,8 +118,9 @@ pub struct SourceState {
     /// Messages that start here or before are on the tape already.
     pub on_tape_through: Option<u64>,
     /// Starts of messages among these that lead, since the last mark of progress; in order.
-    pub ahead: Vec<u64>,
-    /// Read again from its start, because what comes depends on it: marks of progress up to here are on the tape.
+    pub ahead_offsets: Vec<u64>,
+    /// Set if the source is read again from its start, because later messages depend on it: marks of progress up to
+    /// here are on the tape.
     pub again_through: u64,
     /// Name of its feed, to define further extents.
     pub feed: String,
@@ -130,16 +131,19 @@ pub struct SourceState {
     /// Its hash, or that of its first message.
     pub hash: Option<String>,
     /// Format and mapping.
-    pub sort: FormatId,
-    /// The hash of what was decoded of it, where its marks of progress have it.
+    pub format_id: FormatId,
+    /// The hash of the decoded bytes, if its marks of progress have it.
     pub content: Option<Box<ContentHash>>,
 }
 
 impl SourceState {
-    /// The state of a source on the tape.
+    /// Makes the state of a source from its account on the tape.
     pub fn from_account(source: &SourceAccount) -> Self {
-        let ids = source.further.range(source.sort_id..).filter(|(id, _)| !source.headed.contains_key(id));
-        let headed = source.headed.range(source.sort_id..);
+        let ids = source
+            .further
+            .range(source.mapping_start_id..)
+            .filter(|(id, _)| !source.head_hashes.contains_key(id));
+        let headed = source.head_hashes.range(source.mapping_start_id..);
         let headed =
             headed.filter_map(|(id, hash)| Some(((*source.further.get(id)?, *hash.as_bytes()), *id)));
         let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
@@ -148,28 +152,28 @@ impl SourceState {
             id,
             defined: true,
             extents: ids.filter(|(_, extent)| **extent != 0).map(|(id, extent)| (*extent, *id)).collect(),
-            headed: headed.collect(),
+            head_ids: headed.collect(),
             head: None,
             tally: source.tally,
-            seen: source.tally.messages,
+            sequenced_messages: source.tally.messages,
             through: source.through,
             end: source.end,
             on_tape_through: source.last_offset,
-            ahead: source.ahead.clone(),
+            ahead_offsets: source.ahead_offsets.clone(),
             again_through: 0,
             feed: source.feed.clone(),
             file: source.file.clone(),
             size: source.size,
             hash: source.hash.clone(),
-            sort: source.sort.clone(),
+            format_id: source.format_id.clone(),
             content: None,
         }
     }
 
-    /// The source is read again from its start, because the decoder needs that state. Messages that the tape has
-    /// already are left out, and counted again.
+    /// Restarts the source at its beginning, because the decoder needs the state from there. Messages that the tape
+    /// already has are left out, but counted again.
     pub fn read_again(mut self) -> Self {
-        (self.tally, self.seen) = (MessageTally::default(), 0);
+        (self.tally, self.sequenced_messages) = (MessageTally::default(), 0);
         self.again_through = self.through;
         if self.through > 0 {
             self.on_tape_through = self.on_tape_through.max(Some(self.through - 1));
@@ -177,7 +181,7 @@ impl SourceState {
         self
     }
 
-    /// Id of the definition of a further 4 GiB, and whether it is given just now.
+    /// Returns the id of the definition for a further 4 GiB, and whether this call assigned it.
     pub fn extent(&mut self, extent: u32, next: &mut u32) -> (u32, bool) {
         if let Some(id) = self.extents.get(&extent) {
             return (*id, false);
@@ -188,28 +192,34 @@ impl SourceState {
         (id, true)
     }
 
-    /// Id of the definition with these first bytes for the 4 GiB that `offset` is in; its frame is written to `out` if the
-    /// tape does not have it.
-    pub fn headed(&mut self, offset: u64, head: &Arc<[u8]>, next: &mut u32, out: &mut Vec<u8>) -> u32 {
+    /// Returns the id of the definition with these first bytes for the 4 GiB around `offset`. Writes its frame to
+    /// `out` if the tape does not have it.
+    pub fn head_definition_id(
+        &mut self,
+        offset: u64,
+        head: &Arc<[u8]>,
+        next: &mut u32,
+        out: &mut Vec<u8>,
+    ) -> u32 {
         let hash = match &self.head {
             Some((last, hash)) if Arc::ptr_eq(last, head) => *hash,
             _ => *blake3::hash(head).as_bytes(),
         };
         self.head = Some((head.clone(), hash));
         let key = ((offset >> 32) as u32, hash);
-        if let Some(id) = self.headed.get(&key) {
+        if let Some(id) = self.head_ids.get(&key) {
             return *id;
         }
         let id = *next;
         *next += 1;
-        self.headed.insert(key, id);
+        self.head_ids.insert(key, id);
         let base = offset >> 32 << 32;
-        let parts = SourceDefinitionFields { id, of: self.first_id, sort: &self.sort, base };
+        let parts = SourceDefinitionFields { id, first_id: self.first_id, format_id: &self.format_id, base };
         head_frame(out, &self.feed, &self.file, parts, head);
         id
     }
 
-    /// Whether this mark of progress is on the tape already.
+    /// Returns whether this mark of progress is already on the tape.
     pub fn has_mark(&self, through: u64, end: bool) -> bool {
         through < self.again_through || through == self.again_through && through > 0 && !end
     }
@@ -217,8 +227,12 @@ impl SourceState {
     /// Writes the definition of a further 4 GiB.
     pub fn extent_frame(&self, id: u32, offset: u64, out: &mut Vec<u8>) {
         let facts = SourceFacts { file: self.file.clone(), size: None, hash: None };
-        let parts =
-            SourceDefinitionFields { id, of: self.first_id, sort: &self.sort, base: offset >> 32 << 32 };
+        let parts = SourceDefinitionFields {
+            id,
+            first_id: self.first_id,
+            format_id: &self.format_id,
+            base: offset >> 32 << 32,
+        };
         source_frame(out, &self.feed, &facts, parts);
     }
 
@@ -236,7 +250,7 @@ impl SourceState {
                 self.hash = Some(first_message_hash(offset, first));
             }
             let facts = SourceFacts { file: self.file.clone(), size: self.size, hash: self.hash.clone() };
-            let parts = SourceDefinitionFields { id, of: 0, sort: &self.sort, base: 0 };
+            let parts = SourceDefinitionFields { id, first_id: 0, format_id: &self.format_id, base: 0 };
             source_frame(out, &self.feed, &facts, parts);
         } else {
             match extent {
@@ -247,18 +261,18 @@ impl SourceState {
         }
     }
 
-    /// Another mapping decodes the following bytes, and gets a definition of its own.
-    pub fn switch(&mut self, sort: FormatId) {
-        self.sort = sort;
+    /// Switches to another mapping: the following bytes get a definition of their own.
+    pub fn switch_format(&mut self, format_id: FormatId) {
+        self.format_id = format_id;
         self.defined = false;
         self.extents.clear();
-        self.headed.clear();
+        self.head_ids.clear();
     }
 }
 
 impl TapeAccount {
-    /// Puts what a run has counted in place of what the tape said when it began.
-    pub fn settle(&mut self, state: &SourceState) {
+    /// Replaces the tape's figures of a source by the figures of this run.
+    pub fn update_source(&mut self, state: &SourceState) {
         if state.first_id == 0 {
             return;
         }
@@ -282,7 +296,7 @@ impl TapeAccount {
 /// A feed as it is when a run begins.
 pub struct FeedResumeState {
     pub name: String,
-    /// More sources may come.
+    /// Whether more sources may appear.
     pub grows: bool,
     pub sources: Vec<SourceState>,
     /// Greatest event time that the tape has of it.
@@ -295,7 +309,7 @@ pub struct FeedResumeState {
 }
 
 impl FeedState {
-    /// A feed of which nothing has been read in this run.
+    /// Makes the state of a feed of which this run has read nothing.
     pub fn new(start: FeedResumeState) -> Self {
         let FeedResumeState { name, grows, sources, running_max, sessions, open_sources, outstanding } =
             start;
@@ -305,7 +319,7 @@ impl FeedState {
             grows,
             hashes: false,
             late: 0,
-            ahead: 0,
+            clock_ahead: 0,
             received: false,
             large: None,
             head: None,
@@ -320,7 +334,7 @@ impl FeedState {
             open_sources,
             closed: false,
             rotates: false,
-            look: FeedAvailability::default(),
+            availability: FeedAvailability::default(),
             wait: MergeWait::Unbounded,
             held_since: None,
             waited_since: None,
@@ -333,7 +347,7 @@ impl FeedState {
         }
     }
 
-    /// The decoded part of its journal.
+    /// Returns how far the feed's journal is decoded.
     pub fn settled(&self) -> JournalPosition {
         let (source, through) = self.expected.unwrap_or_default();
         let file = self.sources.get(source).map_or("", |source| &source.file);
@@ -346,14 +360,14 @@ impl FeedState {
         }
     }
 
-    /// The number of its blocks that are claimed and not yet wholly on the tape.
+    /// Returns the number of the feed's blocks that are claimed and not yet completely on the tape.
     pub fn outstanding(&self) -> Arc<AtomicU64> {
         self.outstanding.clone()
     }
 
-    /// The block that the cursor is in. Blocks before it are done and wait to be copied.
+    /// Returns the index of the cursor's block. Earlier blocks are finished and wait to be copied.
     pub fn in_hand(&self) -> Option<usize> {
-        self.queue.iter().position(|job| !job.block.done)
+        self.queue.iter().position(|job| !job.block.is_sequenced)
     }
 
     /// Looks at the next unit: the time by which it is merged, `None` when nothing is at hand. `others` is asked for the
@@ -361,7 +375,7 @@ impl FeedState {
     pub fn look_at_head(
         &mut self,
         bounds: &ClockLeadContext,
-        others: impl FnOnce() -> UnixNanos,
+        latest_other_ts: impl FnOnce() -> UnixNanos,
     ) -> Option<UnixNanos> {
         let index = self.in_hand();
         if let Some(i) = index {
@@ -371,45 +385,45 @@ impl FeedState {
             let block = &self.queue[i].block;
             let unit = &block.units[self.cursor.unit];
             let doubt = bounds.is_in_doubt(unit, &self.sources[block.source], bounds.ceiling(self, block));
-            let ahead = doubt && bounds.leads(unit, self, block, others());
-            FeedHead { ts: if ahead { self.running_max } else { self.running_max.max(unit.ts) }, ahead }
+            let is_ahead = doubt && bounds.leads(unit, self, block, latest_other_ts());
+            FeedHead { ts: if is_ahead { self.running_max } else { self.running_max.max(unit.ts) }, is_ahead }
         });
         self.head.map(|head| head.ts)
     }
 
-    /// Says of the messages of the next stretch which are duplicates, before the time of one is looked at.
+    /// Finds the duplicates among the messages up to the next mark of progress, before the time of one is used.
     #[inline]
     fn note_stretch(&mut self, in_hand: usize) {
         let block = &mut self.queue[in_hand].block;
-        if self.cursor.unit >= self.cursor.noted && !block.begins_with_switch(self.cursor.unit) {
+        if self.cursor.unit >= self.cursor.recorded_units_end && !block.begins_with_switch(self.cursor.unit) {
             self.cursor.note_stretch(block, &mut self.sessions);
         }
     }
 
-    /// When the next unit came, on the intake's clock.
+    /// Returns when the next unit arrived, on the intake's clock.
     pub fn head_came_ns(&self) -> i64 {
         self.in_hand().map_or(i64::MAX, |i| self.queue[i].block.came_ns)
     }
 
-    /// Until when the merge waits for it before it places what came at `came_ns`.
+    /// Returns until when the merge waits for this feed before it places a message that arrived at `came_ns`.
     pub fn waits_until(&self, came_ns: i64) -> Option<i64> {
         let open = self.head.is_none() && self.open_sources > 0 && !self.closed && !self.is_clock;
-        open.then(|| self.look.waits_until(came_ns, self.wait)).flatten()
+        open.then(|| self.availability.waits_until(came_ns, self.wait)).flatten()
     }
 
-    /// Whether others wait for it without bound.
+    /// Returns whether other feeds wait for this feed without a bound.
     pub fn look_waits_unbounded(&self) -> bool {
         self.wait == MergeWait::Unbounded && self.in_hand().is_none() && self.waits_until(0).is_some()
     }
 
-    /// Its messages at hand that are not placed.
+    /// Iterates over the feed's available messages that are not placed.
     pub fn unplaced_units(&self) -> impl Iterator<Item = &BlockMessage> {
-        let blocks = self.queue.iter().map(|job| &job.block).filter(|block| !block.done).enumerate();
+        let blocks = self.queue.iter().map(|job| &job.block).filter(|block| !block.is_sequenced).enumerate();
         let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
         units.filter(|unit| !unit.is_progress())
     }
 
-    /// The event time of the next unit, whatever is believed of it.
+    /// Returns the event time of the next unit, even if it is not credible.
     pub fn head_ts(&self) -> Option<UnixNanos> {
         Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
     }
@@ -435,29 +449,29 @@ impl FeedState {
             let state = &mut self.sources[block.source];
             state.tally = state.tally.plus(block.tally);
             self.total = self.total.plus(block.tally);
-            block.done = true;
+            block.is_sequenced = true;
             self.cursor = BlockCursor::default();
         }
     }
 
-    /// The block's place in its source does not follow what was decoded before it.
-    pub fn misses(&self, block: &Block) -> bool {
+    /// Returns whether the block does not directly follow the bytes decoded before it.
+    pub fn has_gap_before(&self, block: &Block) -> bool {
         // The decoder of a message that continues from block to block must know how the message began.
         self.carried.is_some()
             || !self.leftover.is_empty()
             || self.expected.is_some_and(|e| e != (block.source, block.base))
     }
 
-    /// The block ends a source, or has its trailer, and there are more or fewer messages before than is said;
-    /// the decoder is to say where.
+    /// Returns whether a trailer or the end of a source states another number of messages than came before. If so,
+    /// sets `block.before`, so that the decoder reports where.
     pub fn miscounts(&self, block: &mut Block) -> bool {
-        let before = self.sources[block.source].seen;
-        let wrong = block.claims.iter().any(|c| before + c.here != c.messages);
+        let before = self.sources[block.source].sequenced_messages;
+        let wrong = block.claims.iter().any(|c| before + c.messages_in_block != c.messages);
         block.before = wrong.then_some(before);
         wrong
     }
 
-    /// Puts what was left over before the block's own bytes, to be decoded again.
+    /// Puts the leftover bytes before the block's own bytes, so that they are decoded again.
     pub fn join_leftover(&mut self, block: &mut Block) {
         block.carried = self.carried.take();
         block.base -= self.leftover.len() as u64;
@@ -472,7 +486,7 @@ impl FeedState {
         }
     }
 
-    /// Keeps what the block did not decode, for the next one.
+    /// Keeps the bytes that the block did not decode, for the next block.
     pub fn keep_leftover(&mut self, block: &mut Block) {
         self.carried = block.leaves.take();
         // It belongs to the same source: at its end a block is decoded whole.

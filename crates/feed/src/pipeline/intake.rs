@@ -41,11 +41,11 @@ pub struct BlockIntake {
 /// The state of a run that continues until it is stopped, besides its feeds.
 #[derive(Debug)]
 pub struct LiveRun {
-    /// Up when the receivers have stopped: what is there is read, and that is all.
+    /// Set when the receivers have stopped: then the intake reads the remaining data and ends.
     pub stop: Arc<AtomicBool>,
     /// Figures, and what wakes the intake.
     pub stats: Arc<RunMonitor>,
-    /// How long it sleeps at most while something is to be looked at of which nobody reports that it has come.
+    /// The longest sleep while sources must be checked that nobody reports.
     pub idle: Duration,
     /// It looks again and again instead of sleeping.
     pub spin: bool,
@@ -62,47 +62,47 @@ pub struct LiveRun {
 /// Formats that replace those in use, by feed.
 #[derive(Debug, Default)]
 pub struct FormatReloadQueue {
-    fresh: Mutex<Vec<(usize, Arc<VersionedFormat>)>>,
-    some: AtomicBool,
+    formats: Mutex<Vec<(usize, Arc<VersionedFormat>)>>,
+    has_formats: AtomicBool,
 }
 
 impl FormatReloadQueue {
-    /// From the next block on, the feed of this index is decoded so.
-    pub fn put(&self, feed: usize, sorted: VersionedFormat) {
-        self.fresh.lock().unwrap_or_else(PoisonError::into_inner).push((feed, Arc::new(sorted)));
+    /// Sets the format of a feed, by its index, from the next block on.
+    pub fn push_format(&self, feed: usize, format: VersionedFormat) {
+        self.formats.lock().unwrap_or_else(PoisonError::into_inner).push((feed, Arc::new(format)));
         // Release: pairs with the Acquire in `take`.
-        self.some.store(true, Ordering::Release);
+        self.has_formats.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Vec<(usize, Arc<VersionedFormat>)> {
+    fn take_formats(&self) -> Vec<(usize, Arc<VersionedFormat>)> {
         // Acquire: pairs with the Release in `batch_field`.
-        if !self.some.load(Ordering::Acquire) {
+        if !self.has_formats.load(Ordering::Acquire) {
             return Vec::new();
         }
-        self.some.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner))
+        self.has_formats.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *self.formats.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// A feed as the intake has it.
 pub struct FeedIntake {
-    sorted: Arc<VersionedFormat>,
+    format: Arc<VersionedFormat>,
     supply: SourceDiscovery,
     open: Option<SourceReader>,
     /// A source that was found and has too few bytes yet to recognise its format.
-    found: Option<(PendingSource, Option<Box<SourceFacts>>)>,
+    unrecognised_source: Option<(PendingSource, Option<Box<SourceFacts>>)>,
     begins: Option<Box<SourceFacts>>,
     head: SourceHead,
     /// When the open file was last looked at, whether it is still the same.
     checked: Instant,
-    every: Duration,
+    scan_interval: Duration,
     /// Blocks claimed and not yet wholly on the tape; the feed that a merge waits for has the fewest.
     outstanding: Arc<AtomicU64>,
     ended: bool,
     /// It ended because the run stops, and not by itself.
     stopped: bool,
-    look: FeedAvailability,
-    /// When it was last found that nothing more is there.
+    availability: FeedAvailability,
+    /// When the feed was last found to have no new data.
     quiet: Option<Instant>,
     /// The number of such looks since something came last, up to [`CALM_MOST`].
     calm: u32,
@@ -123,26 +123,26 @@ pub enum SourceDiscovery {
 pub const BLOCKS_MAX: u64 = 64;
 
 impl FeedIntake {
-    /// A feed with its sources; `every` is how often its directory is looked at.
+    /// Makes the intake of a feed and its sources; `scan_interval` is the time between two scans of its directory.
     pub fn new(
-        sorted: VersionedFormat,
+        format: VersionedFormat,
         supply: SourceDiscovery,
         outstanding: Arc<AtomicU64>,
-        every: Duration,
+        scan_interval: Duration,
     ) -> Self {
         Self {
-            sorted: Arc::new(sorted),
+            format: Arc::new(format),
             supply,
             open: None,
-            found: None,
+            unrecognised_source: None,
             begins: None,
             head: SourceHead::default(),
             checked: Instant::now(),
-            every,
+            scan_interval,
             outstanding,
             ended: false,
             stopped: false,
-            look: FeedAvailability::default(),
+            availability: FeedAvailability::default(),
             quiet: None,
             calm: 0,
             retry: None,
@@ -152,12 +152,12 @@ impl FeedIntake {
     /// Has the open source read again from the first byte that was in no block: reading it has failed in between.
     fn reopen(&mut self) {
         if let Some(open) = self.open.take() {
-            self.found = Some((open.into_pending(), self.begins.take()));
+            self.unrecognised_source = Some((open.into_pending(), self.begins.take()));
         }
     }
 
-    /// Whether there is no need to look at it: nothing was there, and nothing has come since.
-    fn rests(&mut self, stats: &FeedStats, now: Instant) -> bool {
+    /// Returns whether the feed needs no look: it was empty, and no data has arrived since.
+    fn is_resting(&mut self, stats: &FeedStats, now: Instant) -> bool {
         let lower = |flag: &AtomicBool| {
             // Acquire: pairs with the Release of who received it; it is in the file.
             flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Acquire)
@@ -173,13 +173,13 @@ impl FeedIntake {
         self.quiet.is_some_and(|since| now.duration_since(since) < pause)
     }
 
-    /// How long the intake may leave it alone unless something is reported; `idle` where nobody reports.
+    /// Returns how long the intake may leave the feed alone if nothing is reported; `idle` if there is no reporter.
     fn pause(&self, stats: &FeedStats, idle: Duration) -> Duration {
         match &self.supply {
             SourceDiscovery::Folder(folder) => match folder.kind() {
                 FolderKind::Files { .. } if !stats.watched.load(Ordering::Relaxed) => idle,
                 // A further file is seen soon after what came last; later only what nobody reports is looked for.
-                _ => self.every * self.calm.max(1),
+                _ => self.scan_interval * self.calm.max(1),
             },
             SourceDiscovery::Static(_) => idle,
         }
@@ -213,13 +213,13 @@ impl FeedIntake {
                 return Ok(None);
             }
             let block = &mut job.block;
-            let filled = open.fill(block, block_bytes, &self.sorted.format)?;
+            let filled = open.fill(block, block_bytes, &self.format.format)?;
             if filled == BlockFill::Nothing {
                 // A stream's own journal says where it ends.
                 if let SourceDiscovery::Folder(folder) = &mut self.supply
                     && journal != FolderKind::Streams
                 {
-                    if followed && self.checked.elapsed() >= self.every {
+                    if followed && self.checked.elapsed() >= self.scan_interval {
                         open.check()?;
                         self.checked = Instant::now();
                     }
@@ -231,9 +231,9 @@ impl FeedIntake {
                 self.stopped = stop;
                 return Ok(if stop { None } else { Some(BlockFill::Nothing) });
             }
-            self.head.give(block, &self.sorted.format, &open.path)?;
+            self.head.give(block, &self.format.format, &open.path)?;
             job.begins = self.begins.take();
-            job.sorted = Some(self.sorted.clone());
+            job.format = Some(self.format.clone());
             block.more = false;
             if block.eof
                 && let Some(open) = self.open.take()
@@ -250,10 +250,10 @@ impl FeedIntake {
         }
     }
 
-    /// Opens the next source: whether there is one now, `None` when there will be none.
+    /// Opens the next source. Returns whether there is one now; `None` if there will be no more.
     fn open_next(&mut self, stop: bool) -> Result<Option<bool>, Error> {
-        if self.found.is_none() {
-            self.found = match &mut self.supply {
+        if self.unrecognised_source.is_none() {
+            self.unrecognised_source = match &mut self.supply {
                 SourceDiscovery::Static(pending) => pending.pop_front().map(|p| (p, None)),
                 SourceDiscovery::Folder(folder) => match folder.next()? {
                     NextFolderSource::Source(pending, facts) => Some((pending, facts)),
@@ -266,7 +266,7 @@ impl FeedIntake {
                 },
             };
         }
-        let Some((pending, facts)) = &mut self.found else { return Ok(None) };
+        let Some((pending, facts)) = &mut self.unrecognised_source else { return Ok(None) };
         self.open = match &mut self.supply {
             SourceDiscovery::Static(_) => SourceReader::new(pending.clone(), false, false)?,
             SourceDiscovery::Folder(folder) => {
@@ -284,14 +284,14 @@ impl FeedIntake {
             return Ok(if stop { None } else { Some(false) });
         }
         self.begins = facts.take();
-        self.found = None;
+        self.unrecognised_source = None;
         self.checked = Instant::now();
         Ok(Some(true))
     }
 }
 
 impl BlockIntake {
-    /// An intake over feeds.
+    /// Makes an intake of several feeds.
     pub fn new(
         feeds: Vec<FeedIntake>,
         block_bytes: usize,
@@ -317,14 +317,14 @@ impl BlockIntake {
     /// no block is wanted any more.
     ///
     /// # Errors
-    /// When a source cannot be read; in a live run only its feed ends.
+    /// Fails if a source cannot be read; in a live run only its feed ends.
     pub fn fill(&mut self, job: &mut BlockJob, claim: BlockClaim<'_>) -> Result<bool, Error> {
-        (job.turn, job.begins, job.sorted) = (BlockKind::Bytes, None, None);
+        (job.kind, job.begins, job.format) = (BlockKind::Bytes, None, None);
         (job.block.head, job.block.is_head_defined) = (Arc::default(), false);
         let filled = self.fill_one(job, claim)?;
-        job.looks.clear();
+        job.availabilities.clear();
         if self.live.is_some() {
-            job.looks.extend(self.feeds.iter().map(|feed| feed.look));
+            job.availabilities.extend(self.feeds.iter().map(|feed| feed.availability));
             job.claimed_ns = self.now_ns();
             job.block.came_ns = job.claimed_ns.saturating_sub(job.block.received_last.map_or(0, age_ns));
         }
@@ -336,24 +336,24 @@ impl BlockIntake {
             self.reload();
             // Acquire: pairs with the Release of who stopped the receivers; all they wrote is seen.
             let stop = self.live.as_ref().is_some_and(|live| live.stop.load(Ordering::Acquire));
-            if let Some(done) = self.try_fill(job, stop)? {
-                return Ok(done);
+            if let Some(is_filled) = self.try_fill(job, stop)? {
+                return Ok(is_filled);
             }
             if claim.is_cancelled() {
                 return Ok(false);
             }
             match &self.live {
                 Some(_) if std::mem::take(&mut self.changed) => {
-                    return Ok(self.empty(job, 0, BlockKind::Tick));
+                    return Ok(self.queue_mark(job, 0, BlockKind::Tick));
                 }
                 Some(live) => {
                     let now_ns = self.now_ns();
                     // Relaxed: as where it is stored.
                     let due_ns = live.due_ns.load(Ordering::Relaxed);
-                    let again = due_ns != self.ticked.1 || self.ticked.0.elapsed() >= TICK_AGAIN;
-                    if due_ns <= now_ns && again {
+                    let may_tick = due_ns != self.ticked.1 || self.ticked.0.elapsed() >= TICK_AGAIN;
+                    if due_ns <= now_ns && may_tick {
                         self.ticked = (Instant::now(), due_ns);
-                        return Ok(self.empty(job, 0, BlockKind::Tick));
+                        return Ok(self.queue_mark(job, 0, BlockKind::Tick));
                     }
                     if live.spin {
                         std::hint::spin_loop();
@@ -367,7 +367,7 @@ impl BlockIntake {
         }
     }
 
-    /// One round over the feeds: whether a block was filled, `None` when nothing is there now.
+    /// Makes one round over the feeds. Returns whether a block was filled; `None` if no data is available now.
     fn try_fill(&mut self, job: &mut BlockJob, stop: bool) -> Result<Option<bool>, Error> {
         // Relaxed: a guess at what the merge needs next; the result does not depend on it. Each is read once: workers
         // change it meanwhile, and a sort whose keys change panics.
@@ -388,11 +388,11 @@ impl BlockIntake {
                 continue;
             }
             open = true;
-            if let Some((at, _)) = feed.retry
+            if let Some((retry_at, _)) = feed.retry
                 && !stop
-                && now < at
+                && now < retry_at
             {
-                self.pause = self.pause.min(at - now);
+                self.pause = self.pause.min(retry_at - now);
                 continue;
             }
             // Bytes of a receiver that has failed for good are read to their end.
@@ -410,9 +410,10 @@ impl BlockIntake {
                 continue;
             }
             if let Some(live) = &self.live {
-                let same = feed.look.absent == failing && (feed.look.gone_ns != i64::MAX) == waiting;
-                let rests = feed.rests(&live.stats.feeds[index], now);
-                if rests && same && !stop && !is_due {
+                let is_unchanged =
+                    feed.availability.absent == failing && (feed.availability.gone_ns != i64::MAX) == waiting;
+                let is_resting = feed.is_resting(&live.stats.feeds[index], now);
+                if is_resting && is_unchanged && !stop && !is_due {
                     continue;
                 }
             }
@@ -431,7 +432,7 @@ impl BlockIntake {
                 Ok(Some(BlockFill::Some(n))) => {
                     job.block.feed = index;
                     (feed.quiet, feed.calm) = (None, 0);
-                    feed.look.note_bytes(failing);
+                    feed.availability.note_bytes(failing);
                     if self.live.is_some() && job.block.received_last.is_none() {
                         job.block.received_last = feed.open.as_ref().and_then(SourceReader::modified);
                     }
@@ -446,8 +447,8 @@ impl BlockIntake {
                     return Ok(Some(true));
                 }
                 Ok(Some(BlockFill::Nothing)) => {
-                    self.changed |= feed.look.absent != failing;
-                    feed.look.note_empty(self.began.elapsed().as_nanos() as i64, failing, waiting);
+                    self.changed |= feed.availability.absent != failing;
+                    feed.availability.note_empty(self.began.elapsed().as_nanos() as i64, failing, waiting);
                     feed.quiet = Some(now);
                     feed.calm = (feed.calm + 1).min(CALM_MOST);
                     if let Some(live) = &self.live {
@@ -462,10 +463,10 @@ impl BlockIntake {
                 }
                 Ok(None) => {
                     feed.ended = true;
-                    let turn =
+                    let kind =
                         if feed.stopped && !given_up { BlockKind::FeedStop } else { BlockKind::FeedEnd };
                     if self.live.is_some() {
-                        return Ok(Some(self.empty(job, index, turn)));
+                        return Ok(Some(self.queue_mark(job, index, kind)));
                     }
                 }
                 Err(error) => {
@@ -479,28 +480,28 @@ impl BlockIntake {
                         feed.quiet = None;
                         self.pause = self.pause.min(wait);
                         feed.reopen();
-                        self.changed |= !feed.look.absent;
-                        feed.look.note_empty(self.began.elapsed().as_nanos() as i64, true, waiting);
+                        self.changed |= !feed.availability.absent;
+                        feed.availability.note_empty(self.began.elapsed().as_nanos() as i64, true, waiting);
                         continue;
                     }
                     live.stats.feeds[index].fail(error.to_string(), error.cause());
                     feed.ended = true;
-                    return Ok(Some(self.empty(job, index, BlockKind::FeedEnd)));
+                    return Ok(Some(self.queue_mark(job, index, BlockKind::FeedEnd)));
                 }
             }
         }
         Ok(if open && self.feeds.iter().any(|f| !f.ended) { None } else { Some(false) })
     }
 
-    fn empty(&mut self, job: &mut BlockJob, feed: usize, turn: BlockKind) -> bool {
-        (job.block.feed, job.turn) = (feed, turn);
+    fn queue_mark(&mut self, job: &mut BlockJob, feed: usize, kind: BlockKind) -> bool {
+        (job.block.feed, job.kind) = (feed, kind);
         job.block.bytes.clear();
         self.feeds[feed].outstanding.fetch_add(1, Ordering::Relaxed);
-        if matches!(turn, BlockKind::FeedEnd | BlockKind::FeedStop)
+        if matches!(kind, BlockKind::FeedEnd | BlockKind::FeedStop)
             && let Some(live) = &self.live
         {
             live.stats.feeds[feed].ended.store(true, Ordering::Relaxed);
-            if turn == BlockKind::FeedEnd {
+            if kind == BlockKind::FeedEnd {
                 live.stats.feeds[feed].link.complete();
             }
         }
@@ -513,8 +514,8 @@ impl BlockIntake {
 
     fn reload(&mut self) {
         let Some(live) = &self.live else { return };
-        for (feed, sorted) in live.reload.take() {
-            self.feeds[feed].sorted = sorted;
+        for (feed, format) in live.reload.take_formats() {
+            self.feeds[feed].format = format;
         }
     }
 }
@@ -522,7 +523,7 @@ impl BlockIntake {
 /// The merge is asked to look again for the same time after so long.
 const TICK_AGAIN: Duration = Duration::from_millis(1);
 
-/// The longest sleep: events that nobody reports, such as a reloaded mapping, are seen after it.
+/// The longest sleep: unreported events, such as a reloaded mapping, are seen after it.
 const PAUSE_MOST: Duration = Duration::from_millis(250);
 
 /// An idle feed is checked at intervals of at most this multiple of the shortest sleep.
@@ -531,5 +532,5 @@ const CALM_MOST: u32 = 10;
 /// The shortest sleep before that.
 const TICK_LEAST: Duration = Duration::from_micros(20);
 
-/// How long an intake without receivers sleeps when nothing is there: then it waits for stdin or for the merge.
+/// The sleep of an intake without receivers if there is no data: then it waits for stdin or for the merge.
 const IDLE: Duration = Duration::from_millis(1);

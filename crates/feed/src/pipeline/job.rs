@@ -12,22 +12,22 @@ pub struct BlockJob {
     /// Its bytes and events.
     pub block: Block,
     /// Its kind, besides its bytes.
-    pub turn: BlockKind,
+    pub kind: BlockKind,
     /// The intake's view of each feed when it claimed the block; empty if no feed is live.
-    pub looks: Vec<FeedAvailability>,
+    pub availabilities: Vec<FeedAvailability>,
     /// When that was, on the intake's clock.
     pub claimed_ns: i64,
     /// The source that begins with this block, when it was found while running.
     pub begins: Option<Box<SourceFacts>>,
     /// Format and mapping to decode it by.
-    pub sorted: Option<Arc<VersionedFormat>>,
+    pub format: Option<Arc<VersionedFormat>>,
 }
 
 impl BlockJob {
-    /// Whether what it means is known only in its turn.
+    /// Returns whether the block must be decoded in order, because its meaning depends on earlier blocks.
     pub fn is_stream(&self) -> bool {
         let stream = |s: &Arc<VersionedFormat>| s.format.statefulness() == Statefulness::Stream;
-        self.turn == BlockKind::Bytes && self.sorted.as_ref().is_some_and(stream)
+        self.kind == BlockKind::Bytes && self.format.as_ref().is_some_and(stream)
     }
 }
 
@@ -51,15 +51,15 @@ pub struct VersionedFormat {
     /// The format of the bytes.
     pub format: Format,
     /// The format as source definitions record it.
-    pub sort: FormatId,
-    /// 0 for the one that the run began with.
+    pub format_id: FormatId,
+    /// 0 for the format with which the run began.
     pub generation: u64,
 }
 
 impl VersionedFormat {
-    /// A format as the first one of a run, or a later one.
+    /// Makes a format with its generation; a run's first format has the lowest.
     pub fn new(format: Format, generation: u64) -> Self {
-        let sort = FormatId::from_format(&format);
-        Self { format, sort, generation }
+        let format_id = FormatId::from_format(&format);
+        Self { format, format_id, generation }
     }
 }

@@ -29,12 +29,12 @@ impl ClockLeadLimits {
     /// Without bound.
     pub const UNBOUNDED: Self = Self { receipt: None, feeds: None };
 
-    /// The latest time that is believed of what was received at `ts`.
+    /// Returns the latest credible event time of a message received at `ts`.
     pub fn after_receipt(&self, ts: UnixNanos) -> UnixNanos {
         after(ts, self.receipt)
     }
 
-    /// The latest time that is believed beside a time of the other feeds.
+    /// Returns the latest credible event time if another feed is at `ts`.
     pub fn after_feeds(&self, ts: UnixNanos) -> UnixNanos {
         after(ts, self.feeds)
     }
@@ -48,26 +48,26 @@ fn after(ts: UnixNanos, lead: Option<Duration>) -> UnixNanos {
 /// A time before 1990 says nothing of what time it is: it is unknown, or of a simulation.
 pub const KNOWN_SINCE: UnixNanos = UnixNanos(631_152_000_000_000_000);
 
-/// A time that says what time it is.
+/// Returns `ts` if it is late enough to be a real time.
 pub fn known_time(ts: UnixNanos) -> Option<UnixNanos> {
     Some(ts).filter(|ts| *ts >= KNOWN_SINCE)
 }
 
 impl Block {
-    /// The earliest time at which any of it was received.
+    /// Returns the earliest receive time of any byte of the block.
     pub fn received_first(&self) -> Option<UnixNanos> {
         self.times.iter().filter_map(|(_, ts)| known_time(*ts)).min()
     }
 }
 
 impl SourceState {
-    /// Whether a message that is on the tape already leads. `placed_max` is the latest time that was believed when
-    /// the run began.
+    /// Returns whether a message that is on the tape already leads. `placed_max` is the latest credible time when the
+    /// run began.
     fn leads_on_tape(&self, unit: &BlockMessage, placed_max: UnixNanos) -> Option<bool> {
-        let there = self.on_tape_through.is_some_and(|t| unit.offset <= t);
-        there.then(|| {
+        let is_on_tape = self.on_tape_through.is_some_and(|t| unit.offset <= t);
+        is_on_tape.then(|| {
             unit.ts > placed_max && known_time(placed_max).is_some()
-                || self.ahead.binary_search(&unit.offset).is_ok()
+                || self.ahead_offsets.binary_search(&unit.offset).is_ok()
         })
     }
 }
@@ -77,16 +77,17 @@ impl SourceState {
 pub struct ClockLeadContext {
     /// The bounds.
     pub lead: ClockLeadLimits,
-    /// The latest time that was placed and believed.
+    /// The latest credible time that was placed.
     pub placed_max: UnixNanos,
-    /// The latest time that was placed and believed when the run began.
+    /// The latest credible time that was placed when the run began.
     pub placed_before: UnixNanos,
     /// There is another feed.
     pub merges: bool,
 }
 
 impl ClockLeadContext {
-    /// Up to this event time nothing of the block's messages can lead, but for those that the tape has.
+    /// Returns the event time up to which no message of the block can lead, except messages that the tape already
+    /// has.
     pub fn ceiling(&self, feed: &FeedState, block: &Block) -> UnixNanos {
         match block.received_min {
             Some(ts) if feed.received => self.lead.after_receipt(ts),
@@ -96,17 +97,24 @@ impl ClockLeadContext {
         }
     }
 
-    /// Whether [`ClockLeadContext::leads`] is to be asked of this message.
+    /// Returns whether [`ClockLeadContext::leads`] must check this message.
     #[inline]
     pub fn is_in_doubt(&self, unit: &BlockMessage, state: &SourceState, ceiling: UnixNanos) -> bool {
         unit.ts > ceiling
             || state.on_tape_through.is_some() && state.leads_on_tape(unit, self.placed_before) == Some(true)
     }
 
-    /// Whether a message leads by more than it may; `others` is the latest time at hand of the other feeds.
-    pub fn leads(&self, unit: &BlockMessage, feed: &FeedState, block: &Block, others: UnixNanos) -> bool {
+    /// Returns whether a message leads by more than the limit; `latest_other_ts` is the latest available time of the
+    /// other feeds.
+    pub fn leads(
+        &self,
+        unit: &BlockMessage,
+        feed: &FeedState,
+        block: &Block,
+        latest_other_ts: UnixNanos,
+    ) -> bool {
         if matches!(
-            unit.what,
+            unit.kind,
             BlockMessageKind::Quarantine
                 | BlockMessageKind::QuarantinePart { .. }
                 | BlockMessageKind::Switch
@@ -121,7 +129,7 @@ impl ClockLeadContext {
         if let Some(ts) = Some(()).filter(|()| feed.received).and_then(|()| received()) {
             return unit.ts > self.lead.after_receipt(ts);
         }
-        let latest = known_time(self.placed_max.max(others));
+        let latest = known_time(self.placed_max.max(latest_other_ts));
         self.merges && latest.is_some_and(|ts| unit.ts > self.lead.after_feeds(ts))
     }
 }

@@ -33,7 +33,7 @@ pub struct MasterLoader {
     identity: String,
     notes: Vec<String>,
     /// Notes that were made, also those that are not kept.
-    noted: u64,
+    note_count: u64,
     /// The current file is events: each key must be known, because no mapping kept unknown keys.
     is_events: bool,
 }
@@ -52,7 +52,7 @@ struct SymbolAlias {
     from: DayNumber,
     to: DayNumber,
     instrument: InstrumentId,
-    place: MasterPlace,
+    position: MasterPlace,
 }
 
 /// Start of an entry in the files of reference data; the order is that in which they are read.
@@ -86,47 +86,46 @@ impl MasterLoader {
     /// Reads the file of `FILE:MAPPING`, where `events` as mapping says that the file is events as JSON Lines.
     ///
     /// # Errors
-    /// When there is no such file or mapping, and as [`MasterLoader::add`].
+    /// Fails if there is no such file or mapping, and as [`MasterLoader::add`].
     pub fn add_option(&mut self, option: &str) -> Result<(), Error> {
         let parts = option.rsplit_once(':').filter(|(file, mapping)| !file.is_empty() && !mapping.is_empty());
         let Some((file, mapping)) = parts else {
-            let what = "FILE:MAPPING is needed: a file, and the shipped mapping or file that reads it";
-            return Err(Error::Config { origin: format!("--reference {option}"), what: what.to_owned() });
+            let reason = "FILE:MAPPING is needed: a file, and the shipped mapping or file that reads it";
+            return Err(Error::Config { origin: format!("--reference {option}"), reason: reason.to_owned() });
         };
         self.add(Path::new(file), &Self::format(mapping)?)
     }
 
-    /// Doubtful parts of the files that were read all the same: symbols without a MIC, keys that unitape does not
-    /// read.
+    /// Lists the doubtful parts of accepted files: symbols without a MIC, keys that unitape does not read.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        let more = self.noted - self.notes.len() as u64;
+        let more = self.note_count - self.notes.len() as u64;
         self.notes
             .iter()
             .cloned()
             .chain((more > 0).then(|| format!("reference data: and {more} more of the like")))
     }
 
-    fn note(&mut self, place: MasterPlace, what: impl FnOnce() -> String) {
-        let MasterPlace { file, offset } = place;
-        self.noted += 1;
+    fn note(&mut self, position: MasterPlace, describe: impl FnOnce() -> String) {
+        let MasterPlace { file, offset } = position;
+        self.note_count += 1;
         if self.notes.len() < NOTES_MAX {
             self.notes.push(format!(
                 "reference data {}, byte {offset}: {}",
                 self.files[file].display(),
-                what()
+                describe()
             ));
         }
     }
 
-    /// Whether no file was read.
+    /// Returns whether no file was read.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The format of a master that this mapping reads.
+    /// Returns the format of a master file for this mapping.
     ///
     /// # Errors
-    /// When it is neither `events`, nor a shipped mapping, nor a file that is one.
+    /// Fails if it is neither `events`, nor a shipped mapping, nor a file that is one.
     pub fn format(mapping: &str) -> Result<Format, Error> {
         match mapping {
             "events" => Ok(Format::events()),
@@ -137,12 +136,12 @@ impl MasterLoader {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, has no entry, or one that cannot be: a message that goes into quarantine, or dates that
+    /// Fails if it cannot be read, has no entry, or one that cannot be: a message that goes into quarantine, or dates that
     /// are none or end before they begin.
     pub fn add(&mut self, path: &Path, format: &Format) -> Result<(), Error> {
         if is_stdin(path) {
-            let what = "a master is a file: every process of a run reads it, and a retry reads it again";
-            return Err(Error::Config { origin: "reference data -".to_owned(), what: what.to_owned() });
+            let reason = "a master is a file: every process of a run reads it, and a retry reads it again";
+            return Err(Error::Config { origin: "reference data -".to_owned(), reason: reason.to_owned() });
         }
         let read = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let (_, hash) = File::open(path).and_then(|file| hash::hash_file(&file, 1)).map_err(read)?;
@@ -152,8 +151,8 @@ impl MasterLoader {
         self.is_events = format.is_events();
         walk(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
         if self.notations.len() == before {
-            let what = "no entry: the mapping makes no `ref` event of it".to_owned();
-            return Err(self.wrong(MasterPlace { file, offset: 0 }, what));
+            let reason = "no entry: the mapping makes no `ref` event of it".to_owned();
+            return Err(self.reference_error(MasterPlace { file, offset: 0 }, reason));
         }
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let mapping = format.mapping_identity().unwrap_or_else(|| format.name().to_owned());
@@ -161,10 +160,10 @@ impl MasterLoader {
         Ok(())
     }
 
-    /// All that was read, as one table. Names that it does not have stay unchanged.
+    /// Builds one table of all files. Names that the table lacks stay unchanged.
     ///
     /// # Errors
-    /// When a notation means two instruments on one day.
+    /// Fails if a notation means two instruments on one day.
     pub fn finish(mut self) -> Result<InstrumentMaster, Error> {
         let mut notations = std::mem::take(&mut self.notations);
         notations.sort_unstable();
@@ -179,12 +178,12 @@ impl MasterLoader {
         }
         let mut by_name: FxHashMap<Box<[u8]>, std::ops::Range<usize>> = FxHashMap::default();
         let mut rows = Vec::with_capacity(notations.len());
-        for stretch in notations.chunk_by(|a, b| a.name == b.name) {
+        for group in notations.chunk_by(|a, b| a.name == b.name) {
             let start = rows.len();
-            for &SymbolAlias { venue, from, to, instrument, .. } in stretch {
+            for &SymbolAlias { venue, from, to, instrument, .. } in group {
                 rows.push(SymbologyRow { venue, from, to, instrument });
             }
-            by_name.insert(stretch[0].name.as_bytes().into(), start..rows.len());
+            by_name.insert(group[0].name.as_bytes().into(), start..rows.len());
         }
         let venues = self.venues.names.into_iter().zip(1..);
         let venues = venues.map(|(name, venue)| (name.into_bytes().into(), venue)).collect();
@@ -198,15 +197,15 @@ impl MasterLoader {
         for unit in &block.units {
             for (_, _, frame) in frames(&block.arena[start..unit.end as usize]) {
                 let Some(event) = Event::new(frame) else { continue };
-                let place = MasterPlace { file, offset: unit.offset };
+                let position = MasterPlace { file, offset: unit.offset };
                 match event.kind() {
-                    EventKind::Ref => self.entry(place, &event, &block.names)?,
+                    EventKind::Ref => self.entry(position, &event, &block.names)?,
                     EventKind::Quarantine => {
                         let length = uint(&event, EventField::Length).unwrap_or(0);
                         let (reason, detail) =
                             (text(&event, EventField::Reason), text(&event, EventField::Detail));
-                        let what = format!("{length} bytes cannot be read: {reason}: {detail}");
-                        return Err(self.wrong(place, what));
+                        let message = format!("{length} bytes cannot be read: {reason}: {detail}");
+                        return Err(self.reference_error(position, message));
                     }
                     _ => {}
                 }
@@ -216,15 +215,17 @@ impl MasterLoader {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn entry(&mut self, place: MasterPlace, event: &Event<'_>, names: &Dictionary) -> Result<(), Error> {
+    fn entry(&mut self, position: MasterPlace, event: &Event<'_>, names: &Dictionary) -> Result<(), Error> {
         let name = |field| match event.field(field, &mut [0; 36]) {
             Some(EventValue::Sym(dict, id)) => names.name(dict, id),
             _ => None,
         };
         let Some(instrument) = name(EventField::Instr) else {
-            return Err(self.wrong(place, "an entry without `instr`, the name on the tape".to_owned()));
+            return Err(
+                self.reference_error(position, "an entry without `instr`, the name on the tape".to_owned())
+            );
         };
-        let kept = |word: &str| -> Result<Option<String>, Error> {
+        let unmapped_text = |word: &str| -> Result<Option<String>, Error> {
             let Some((_, json)) = event.unmapped_fields().find(|(name, _)| *name == word) else {
                 return Ok(None);
             };
@@ -234,13 +235,13 @@ impl MasterLoader {
                 }
                 Ok(serde_json::Value::Number(n)) => Ok(Some(n.to_string())),
                 Ok(serde_json::Value::Null) => Ok(None),
-                _ => Err(self.wrong(place, format!("{word}: {json} is no text"))),
+                _ => Err(self.reference_error(position, format!("{word}: {json} is no text"))),
             }
         };
         let day = |word: &str| -> Result<Option<DayNumber>, Error> {
-            let Some(date) = kept(word)? else { return Ok(None) };
-            let what = || format!("{word}: `{date}` is no date; write it as 2026-01-05 or 20260105");
-            day_of_date(&date).map(Some).ok_or_else(|| self.wrong(place, what()))
+            let Some(date) = unmapped_text(word)? else { return Ok(None) };
+            let describe = || format!("{word}: `{date}` is no date; write it as 2026-01-05 or 20260105");
+            day_of_date(&date).map(Some).ok_or_else(|| self.reference_error(position, describe()))
         };
         // A field of the event, or kept by the mapping of an older file as `valid_to` is.
         let from = match event.field(EventField::ValidFrom, &mut [0; 36]) {
@@ -251,31 +252,31 @@ impl MasterLoader {
         let (from, to) = (from.unwrap_or(DayNumber::MIN), to.unwrap_or(DayNumber::MAX));
         if to < from {
             let from = CivilDate::from_days_checked(from).map_or_else(String::new, |date| date.to_string());
-            let to = kept("valid_to")?.unwrap_or_default();
-            return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
+            let to = unmapped_text("valid_to")?.unwrap_or_default();
+            return Err(self.reference_error(position, format!("valid_to {to} is before valid_from {from}")));
         }
-        let isin = kept("isin")?;
+        let isin = unmapped_text("isin")?;
         let symbol = text(event, EventField::Symbol);
         if self.is_events {
             for (key, _) in event.unmapped_fields().filter(|(key, _)| !KEYS.contains(key)) {
                 let fields =
                     EventSchema::for_kind(EventKind::Ref).fields.iter().map(|spec| spec.field.name());
-                let meant = suggest_word(key, fields.chain(KEYS));
-                self.note(place, || format!("nothing looks at `{key}`{meant}"));
+                let suggestion = suggest_word(key, fields.chain(KEYS));
+                self.note(position, || format!("nothing looks at `{key}`{suggestion}"));
             }
         }
         if !symbol.is_empty() && name(EventField::Mic).is_none() {
-            self.note(place, || format!("the symbol `{symbol}` has no `mic`, so that no event finds it"));
+            self.note(position, || format!("the symbol `{symbol}` has no `mic`, so that no event finds it"));
         }
         let instrument_id = InstrumentId(self.instruments.id(instrument));
         let mut add = |name: &str, venue| {
             let (name, instrument) = (name.into(), instrument_id);
-            self.notations.push(SymbolAlias { name, venue, from, to, instrument, place });
+            self.notations.push(SymbolAlias { name, venue, from, to, instrument, position });
         };
         add(instrument, 0);
-        for alone in [isin.unwrap_or_default(), text(event, EventField::Figi)] {
-            if !alone.is_empty() && alone != instrument {
-                add(&alone, 0);
+        for identifier in [isin.unwrap_or_default(), text(event, EventField::Figi)] {
+            if !identifier.is_empty() && identifier != instrument {
+                add(&identifier, 0);
             }
         }
         if let Some(mic) = name(EventField::Mic).filter(|_| !symbol.is_empty()) {
@@ -285,26 +286,27 @@ impl MasterLoader {
         Ok(())
     }
 
-    /// Two entries give one notation to different instruments.
+    /// Makes the error of two entries that give one notation to different instruments.
     fn conflict(&self, first: &SymbolAlias, second: &SymbolAlias) -> Error {
         // The error names the place of the later entry, and mentions that of the earlier one.
-        let (first, second) = if first.place < second.place { (first, second) } else { (second, first) };
-        let what = match second.venue.checked_sub(1) {
+        let (first, second) =
+            if first.position < second.position { (first, second) } else { (second, first) };
+        let notation = match second.venue.checked_sub(1) {
             None => format!("`{}`", second.name),
             Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
         };
         let name = |n: &SymbolAlias| &self.instruments.names[n.instrument.index()];
-        let MasterPlace { file, offset } = first.place;
-        let whose = format!("{}, byte {offset}", self.files[file].display());
+        let MasterPlace { file, offset } = first.position;
+        let location = format!("{}, byte {offset}", self.files[file].display());
         let (new, old) = (name(second), name(first));
-        let what = format!(
-            "{what} is {new} here and {old} in {whose} on the same day; end one of them (valid_to) before the other begins"
+        let reason = format!(
+            "{notation} is {new} here and {old} in {location} on the same day; end one of them (valid_to) before the other begins"
         );
-        self.wrong(second.place, what)
+        self.reference_error(second.position, reason)
     }
 
-    fn wrong(&self, place: MasterPlace, what: String) -> Error {
-        Error::Reference { path: self.files[place.file].clone(), offset: place.offset, what }
+    fn reference_error(&self, position: MasterPlace, reason: String) -> Error {
+        Error::Reference { path: self.files[position.file].clone(), offset: position.offset, reason }
     }
 }
 

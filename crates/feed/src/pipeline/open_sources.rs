@@ -51,7 +51,7 @@ struct SourceFingerprint {
 pub struct SourceNotesWriter {
     path: PathBuf,
     tape: String,
-    noted: BTreeMap<u32, SourceFingerprint>,
+    fingerprints: BTreeMap<u32, SourceFingerprint>,
     /// The file does not say what `field_table` does.
     is_stale: bool,
     /// When it was written, on the intake's clock.
@@ -63,17 +63,17 @@ impl SourceNotesWriter {
     /// marks. Also returns the error in the notes, if they cannot be used.
     pub fn load(dir: &Path, tape: &str, account: &mut TapeAccount) -> (Self, Option<String>) {
         let path = dir.join(NAME);
-        let (notes, wrong) = match read(&path, tape) {
+        let (notes, note_error) = match read(&path, tape) {
             Ok(notes) => (notes, None),
-            Err(what) => {
-                let what = format!(
-                    "{}: {what}; files that were open when the last run ended are compared up to their last mark of progress",
+            Err(reason) => {
+                let message = format!(
+                    "{}: {reason}; files that were open when the last run ended are compared up to their last mark of progress",
                     path.display()
                 );
-                (Vec::new(), Some(what))
+                (Vec::new(), Some(message))
             }
         };
-        let mut noted = BTreeMap::new();
+        let mut fingerprints = BTreeMap::new();
         let count = notes.len();
         for note in notes {
             let is_meant = |s: &&mut crate::account::SourceAccount| {
@@ -82,44 +82,44 @@ impl SourceNotesWriter {
             let Some(source) = account.sources.iter_mut().find(is_meant) else { continue };
             if source.content.as_ref().is_none_or(|(bytes, _)| *bytes < note.bytes) {
                 source.content = Some((note.bytes, note.hash.clone()));
-                noted.insert(note.id, note);
+                fingerprints.insert(note.id, note);
             }
         }
         // A note on a source that the tape lacks is removed, before a source gets its id.
-        let is_stale = noted.len() < count || wrong.is_some();
-        (Self { path, tape: tape.to_owned(), noted, is_stale, written_ns: None }, wrong)
+        let is_stale = fingerprints.len() < count || note_error.is_some();
+        (Self { path, tape: tape.to_owned(), fingerprints, is_stale, written_ns: None }, note_error)
     }
 
-    /// Whether it was not written for a while.
+    /// Returns whether the note is due because it was not written for a while.
     pub fn is_due(&self, now_ns: i64) -> bool {
         self.written_ns.is_none_or(|written| now_ns.saturating_sub(written) >= NOTE_EVERY_NS)
     }
 
-    /// Notes what was read of the sources of these feeds that have not ended.
+    /// Notes how far the unfinished sources of these feeds were read.
     ///
     /// # Errors
-    /// When the disk refuses; what was noted before stays, and the next call writes again.
+    /// Fails if the disk refuses; what was noted before stays, and the next call writes again.
     pub fn write(&mut self, feeds: &[FeedState], now_ns: i64) -> std::io::Result<()> {
         self.written_ns = Some(now_ns);
         for source in feeds.iter().filter(|feed| feed.hashes).flat_map(|feed| &feed.sources) {
             if source.end {
-                self.is_stale |= self.noted.remove(&source.first_id).is_some();
+                self.is_stale |= self.fingerprints.remove(&source.first_id).is_some();
                 continue;
             }
             // One without an id is not on the tape yet.
             let Some(content) = source.content.as_ref().filter(|_| source.first_id != 0) else { continue };
             // The part that an earlier run read is read once more, from its last mark.
-            if self.noted.get(&source.first_id).is_none_or(|note| note.bytes < content.bytes()) {
+            if self.fingerprints.get(&source.first_id).is_none_or(|note| note.bytes < content.bytes()) {
                 let (id, feed, file) = (source.first_id, source.feed.clone(), source.file.clone());
                 let note = SourceFingerprint { id, feed, file, bytes: content.bytes(), hash: content.hex() };
-                self.noted.insert(id, note);
+                self.fingerprints.insert(id, note);
                 self.is_stale = true;
             }
         }
         if !self.is_stale {
             return Ok(());
         }
-        let sources = self.noted.values().cloned().collect();
+        let sources = self.fingerprints.values().cloned().collect();
         let line = serde_json::to_string(&SourcesFile { format: FORMAT, tape: self.tape.clone(), sources })?;
         let sum = blake3::hash(line.as_bytes()).to_hex();
         let temp = self.path.with_extension("new");
@@ -155,7 +155,8 @@ fn read(path: &Path, tape: &str) -> Result<Vec<SourceFingerprint>, String> {
 mod tests {
     use super::*;
 
-    /// A disk that was full when there was something to note has it noted later, though nothing else was read.
+    /// Guards against a lost note: if the disk was full, the note must be written later, though nothing else was
+    /// read.
     #[test]
     fn what_could_not_be_written_is_written_later() {
         let dir = tempfile::tempdir().unwrap();
@@ -163,7 +164,7 @@ mod tests {
         std::fs::create_dir(&run).unwrap();
         std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
         let (mut open, wrong) = SourceNotesWriter::load(dir.path(), "1", &mut TapeAccount::default());
-        assert!(wrong.is_some_and(|what| what.contains("checksum")));
+        assert!(wrong.is_some_and(|message| message.contains("checksum")));
         std::fs::remove_dir_all(&run).unwrap();
         assert!(open.write(&[], 0).is_err());
         std::fs::create_dir(&run).unwrap();

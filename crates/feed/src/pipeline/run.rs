@@ -54,7 +54,7 @@ pub struct RunFeed {
     /// The input of its bytes.
     pub input: FeedInput,
     /// The options of decoding them, without the format.
-    pub how: DecodeOptions,
+    pub decode_options: DecodeOptions,
     /// Rules for files that differ from the tape.
     pub rules: ChangedSourcePolicy,
     /// The restart policy when it fails.
@@ -74,14 +74,14 @@ pub struct RunOptions {
     pub block_bytes: usize,
     /// The writer's options.
     pub tape: TapeOptions,
-    /// The time after an event's receipt that the merge waits for an idle feed; `None`: without bound. Then the tape
-    /// depends on what the feeds brought and not on when.
+    /// The time after an event's receipt for which the merge waits for an idle feed; `None` means without a bound.
+    /// Then the tape depends on the data of the feeds and not on its timing.
     pub wait: Option<Duration>,
     /// The bound on the lead of an event's time.
     pub lead: ClockLeadLimits,
     /// The interval between looks at directories.
     pub scan: Duration,
-    /// The intake's longest sleep when nothing comes, and so the delay after which it sees that a file has grown.
+    /// The intake's longest sleep without new data, and so the delay after which it sees that a file has grown.
     pub idle: Duration,
     /// Receivers, the intake and the workers ask again and again instead of waiting in the kernel.
     pub spin: bool,
@@ -100,20 +100,21 @@ pub struct RunOptions {
 }
 
 impl RunFeed {
-    /// A feed with all packets, and without receive times.
+    /// Makes a feed with all packets, and without receive times.
     pub fn new(name: String, format: Format, input: FeedInput) -> Self {
         Self {
             name,
             format,
             input,
-            how: DecodeOptions::default(),
+            decode_options: DecodeOptions::default(),
             rules: ChangedSourcePolicy::default(),
             restart: RestartPolicy::default(),
             wait: None,
         }
     }
 
-    /// The feed of a run's clock: ticks, written into the journal in `path` when the other feeds are quiet.
+    /// Makes the feed of a run's clock. Its ticks are written into the journal in `path` while the other feeds are
+    /// quiet.
     pub fn clock(name: String, path: PathBuf, source: ClockSource) -> Self {
         let input = FeedInput::Journal { path, receive: ReceiveSource::Clock(source) };
         // A user cannot configure this feed, and a tick that is lost is a time that nobody missed.
@@ -121,7 +122,8 @@ impl RunFeed {
         Self { rules, ..Self::new(name, Format::clock(), input) }
     }
 
-    /// Whether its journal continues in a further file when it is long: that of a stream over connections.
+    /// Returns whether the journal continues in a further file when it is long: the journal of a stream over
+    /// connections does.
     pub(crate) fn rotates(&self) -> bool {
         let stateless = self.format.statefulness() == Statefulness::Stateless;
         match &self.input {
@@ -150,7 +152,7 @@ impl RunFeed {
 }
 
 impl RunOptions {
-    /// A run of these feeds, with what is usual for all the rest.
+    /// Makes a run of these feeds with default settings.
     pub fn new(feeds: Vec<RunFeed>) -> Self {
         let stats = Arc::new(RunMonitor::new(feeds.iter().map(|f| f.name.clone())));
         Self {
@@ -178,18 +180,18 @@ impl RunOptions {
 /// show it; the others continue.
 ///
 /// # Errors
-/// When a file is not what the tape says it was, the system has no thread for a receiver, or the tape refuses.
+/// Fails if a file is not what the tape says it was, the system has no thread for a receiver, or the tape refuses.
 pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
     let names: Vec<_> = options.feeds.iter().map(|f| &f.name).collect();
     if let Some(twice) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
-        let what = "two feeds have this name".to_owned();
-        return Err(Error::Config { origin: format!("feed {}", twice.1), what });
+        let reason = "two feeds have this name".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", twice.1), reason });
     }
     let stdin =
         options.feeds.iter().filter(|f| f.files().iter().any(|p| crate::sources::source::is_stdin(p)));
     if let Some(feed) = stdin.into_iter().next() {
-        let what = "stdin is journaled in a run: it is an input of its own, not a file".to_owned();
-        return Err(Error::Config { origin: format!("feed {}", feed.name), what });
+        let reason = "stdin is journaled in a run: it is an input of its own, not a file".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", feed.name), reason });
     }
     let drained = Arc::new(AtomicBool::new(false));
     let halt = HaltSignal::new().map_err(|source| Error::Spawn { worker: 0, source })?;
@@ -211,7 +213,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
             continue;
         }
         if let FeedInput::Journal { path, receive } = &feed.input {
-            let place = receive::ReceiverContext {
+            let context = receive::ReceiverContext {
                 dir: path.clone(),
                 stats: options.stats.clone(),
                 index,
@@ -227,7 +229,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
                 halt: halt.clone(),
                 spin: options.spin,
             };
-            let started = receive::start(&feed.name, receive, place);
+            let started = receive::start(&feed.name, receive, context);
             match started {
                 Ok(started) => receivers.extend(started),
                 Err(error) => {
@@ -242,7 +244,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
     if !options.spin {
         receivers.extend(watch_growth(&options, &halt)?);
     }
-    let done = halt.clone();
+    let halt_on_end = halt.clone();
     let supervise = {
         let (stop, drained, stats) = (options.stop.clone(), drained.clone(), options.stats.clone());
         let signal = options.stop_signal.take();
@@ -294,12 +296,12 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         outcome.stopped = options.stop.load(Ordering::Relaxed);
     }
     options.stop.store(true, Ordering::Relaxed);
-    done.raise();
+    halt_on_end.raise();
     _ = supervisor.join();
     outcome
 }
 
-/// Watches the directories of feeds that grow, in a thread of its own; `None` where there are none.
+/// Watches the directories of growing feeds in its own thread; `None` if there are no such feeds.
 fn watch_growth(options: &RunOptions, halt: &Arc<HaltSignal>) -> Result<Option<JoinHandle<()>>, Error> {
     let dirs = options.feeds.iter().enumerate().filter_map(|(index, feed)| match &feed.input {
         FeedInput::Directory { path, follow: true } => Some((index, &**path)),

@@ -35,7 +35,8 @@ pub enum SourcePlan {
 /// The likeness of a file to a source of its name.
 #[derive(Debug)]
 pub enum FileComparison {
-    /// It holds what the tape has. With the hash of what was read, where it was made on the way.
+    /// The file has the content that the tape recorded. With the hash of the bytes read, if it was computed on the
+    /// way.
     Same(Option<ContentHash>),
     /// It holds that and more.
     Grown(Option<ContentHash>),
@@ -44,8 +45,8 @@ pub enum FileComparison {
 }
 
 impl SourceAccount {
-    /// Bytes and hash of the source's file, if the tape has the hash of all of it.
-    fn whole(&self) -> Option<(u64, &str)> {
+    /// Returns length and hash of the source's file, if the tape has the hash of the whole file.
+    fn size_and_hash(&self) -> Option<(u64, &str)> {
         let hash = self.hash.as_deref().filter(|hash| !hash.starts_with(FIRST))?;
         Some((self.size?, hash))
     }
@@ -53,10 +54,10 @@ impl SourceAccount {
     /// Compares a file with this source.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if the file cannot be read.
     pub fn compare(&self, path: &Path, threads: usize) -> Result<FileComparison, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
-        if let Some((bytes, hash)) = self.whole() {
+        if let Some((bytes, hash)) = self.size_and_hash() {
             let file = File::open(path).map_err(fail)?;
             let now = file.metadata().map_err(fail)?.len();
             if now < bytes {
@@ -65,7 +66,7 @@ impl SourceAccount {
             return Ok(match hash::hash_prefix(&file, bytes, threads).map_err(fail)? == hash {
                 true if now == bytes => FileComparison::Same(None),
                 true => FileComparison::Grown(None),
-                false => other(bytes),
+                false => differing_start(bytes),
             });
         }
         let (bytes, hash) = match &self.content {
@@ -89,44 +90,44 @@ impl SourceAccount {
         };
         Ok(match hash {
             _ if prefix.hash.bytes() < bytes => shorter(prefix.hash.bytes(), bytes),
-            Some(hash) if *hash != prefix.hash.hex() => other(bytes),
+            Some(hash) if *hash != prefix.hash.hex() => differing_start(bytes),
             _ if length < least => shorter(length, least),
             _ if prefix.more => FileComparison::Grown(Some(prefix.hash)),
             _ => FileComparison::Same(Some(prefix.hash)),
         })
     }
 
-    /// The number of its bytes that were read, if known.
+    /// Returns how many bytes of the file were read, if known; otherwise 0.
     pub fn read_bytes(&self) -> u64 {
-        let noted = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
-        self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
+        let content_bytes = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
+        self.through.max(content_bytes).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
     }
 
-    /// The offset at which reading of a grown file continues: the start of the message that was cut, if there is one.
+    /// Finds where reading of a grown file continues: at the start of the message that was cut, if there is one.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn growth(&self, path: &Path, facts: Option<&SourceFacts>) -> Result<FileGrowth, Error> {
-        let whole = self.whole().is_some();
-        let end = match self.whole() {
+        let has_hash = self.size_and_hash().is_some();
+        let end = match self.size_and_hash() {
             Some((bytes, _)) if !self.end => Some(bytes),
             _ => self.end.then_some(self.through),
         };
         let cut = self.tail.filter(|(offset, length)| *length > 0 && Some(offset + length) == end);
         let cut = match cut {
-            Some((_, _)) if self.sort.format == "fix" && ends_whole(path, end)? => None,
+            Some((_, _)) if self.format_id.format == "fix" && ends_whole(path, end)? => None,
             cut => cut,
         };
         Ok(FileGrowth {
             from: cut.map_or(self.through, |(offset, _)| offset),
             superseded: cut.is_some(),
-            facts: facts.filter(|_| whole).cloned(),
+            facts: facts.filter(|_| has_hash).cloned(),
         })
     }
 
-    /// The known content: all that was read if the source has ended, otherwise the part up to the last hash.
+    /// Returns the known content: all bytes read if the source has ended, otherwise the part up to the last hash.
     fn content_read(&self) -> Option<(u64, String, Option<String>)> {
-        match self.whole() {
+        match self.size_and_hash() {
             Some((bytes, hash)) => Some((bytes, hash.to_owned(), None)),
             None => {
                 let (bytes, hash) = self.content.clone()?;
@@ -136,21 +137,22 @@ impl SourceAccount {
     }
 }
 
-/// Compares files with sources, on this number of threads; none where there is no file.
+/// Compares files with sources, on this number of threads; `None` for a missing file.
 pub fn compare_all(
     sources: &[(&SourceAccount, PathBuf)],
     threads: usize,
 ) -> Vec<Option<Result<FileComparison, Error>>> {
-    let one = |(source, path): &(&SourceAccount, PathBuf)| path.exists().then(|| source.compare(path, 1));
-    let lane = |lane: usize| sources.iter().skip(lane).step_by(threads).map(one).collect::<Vec<_>>();
+    let compare_one =
+        |(source, path): &(&SourceAccount, PathBuf)| path.exists().then(|| source.compare(path, 1));
+    let lane = |lane: usize| sources.iter().skip(lane).step_by(threads).map(compare_one).collect::<Vec<_>>();
     let lanes = std::thread::scope(|scope| {
         let lane = &lane;
-        let others: Vec<_> =
+        let handles: Vec<_> =
             (1..threads).map(|t| std::thread::Builder::new().spawn_scoped(scope, move || lane(t))).collect();
         let mut lanes = vec![lane(0)];
-        for (t, other) in (1..threads).zip(others) {
+        for (t, spawn_outcome) in (1..threads).zip(handles) {
             // A thread that could not be had costs time only.
-            lanes.push(match other {
+            lanes.push(match spawn_outcome {
                 Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 Err(_) => lane(t),
             });
@@ -161,14 +163,16 @@ pub fn compare_all(
     (0..sources.len()).map(|i| lanes[i % threads].next().expect("one for each")).collect()
 }
 
-/// Whether the FIX message that ends at `end` has its trailer: it is bad, and not cut.
+/// Returns whether the FIX message that ends at `end` has its trailer: then it is bad, but not cut.
 fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
     let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
     let file = File::open(path).map_err(fail)?;
-    let Some(at) = end.and_then(|end| end.checked_sub(TRAILER_BYTES as u64)) else { return Ok(false) };
+    let Some(trailer_start) = end.and_then(|end| end.checked_sub(TRAILER_BYTES as u64)) else {
+        return Ok(false);
+    };
     let mut trailer = [0; TRAILER_BYTES];
     // A file that is packed ends otherwise; a message that seems cut then is read once more.
-    let n = file.read_at(&mut trailer, at).map_err(fail)?;
+    let n = file.read_at(&mut trailer, trailer_start).map_err(fail)?;
     Ok(n == TRAILER_BYTES && trailer.starts_with(b"10=") && trailer[3..6].iter().all(u8::is_ascii_digit))
 }
 
@@ -179,25 +183,30 @@ fn shorter(now: u64, bytes: u64) -> FileComparison {
     FileComparison::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
 }
 
-fn other(bytes: u64) -> FileComparison {
+fn differing_start(bytes: u64) -> FileComparison {
     FileComparison::Other(format!("its first {bytes} bytes are others than those that were read before"))
 }
 
-/// Files of the command that hold the same, by feed: the error of those that come second. Empty ones never do.
+/// Finds files of the command with equal content, by feed: returns the error for each later one. Empty files never
+/// count.
 pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
     let mut before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
     let mut errors = Vec::new();
     for (feed, facts) in setup.feeds.iter().zip(facts) {
         let mut error = None;
         for f in facts.iter().filter(|f| f.hash.is_some() && f.size != Some(0)) {
-            let same = |(other, g): &&(&RunFeed, &SourceFacts)| {
-                (g.size, &g.hash) == (f.size, &f.hash) && !reads_otherwise(feed, &f.file, other, &g.file)
+            let is_same = |(earlier_feed, g): &&(&RunFeed, &SourceFacts)| {
+                (g.size, &g.hash) == (f.size, &f.hash)
+                    && !reads_otherwise(feed, &f.file, earlier_feed, &g.file)
             };
-            if let Some((other, g)) = before.iter().find(same)
-                && !feed.rules.again
+            if let Some((earlier_feed, g)) = before.iter().find(is_same)
+                && !feed.rules.allows_same_content
             {
                 let this = SourceName { feed: &feed.name, file: &f.file };
-                error.get_or_insert(same_content(this, SourceName { feed: &other.name, file: &g.file }));
+                error.get_or_insert(same_content(
+                    this,
+                    SourceName { feed: &earlier_feed.name, file: &g.file },
+                ));
             }
             before.push((feed, f));
         }
@@ -206,16 +215,16 @@ pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>])
     errors
 }
 
-/// One file in two feeds with different mappings: it is the same file, and becomes different events.
-fn reads_otherwise(feed: &RunFeed, file: &str, other: &RunFeed, other_file: &str) -> bool {
-    let sort = |f: &RunFeed| (f.format.name(), f.format.mapping_identity());
-    feed.name != other.name && file == other_file && sort(feed) != sort(other)
+/// Returns whether one file in two feeds has different mappings: it is the same file, and becomes different events.
+fn reads_otherwise(feed: &RunFeed, file: &str, other_feed: &RunFeed, other_file: &str) -> bool {
+    let decoding_of = |f: &RunFeed| (f.format.name(), f.format.mapping_identity());
+    feed.name != other_feed.name && file == other_file && decoding_of(feed) != decoding_of(other_feed)
 }
 
 /// Plans for the files of a feed, and the notes to report.
 ///
 /// # Errors
-/// When a file is not what the tape says, and nothing says what to do.
+/// Fails if a file is not what the tape says, and nothing says what to do.
 pub fn plan_files(
     feed: &RunFeed,
     facts: &[SourceFacts],
@@ -223,7 +232,7 @@ pub fn plan_files(
     threads: usize,
     notes: &mut Vec<String>,
 ) -> Result<Vec<SourcePlan>, Error> {
-    let sort = (feed.format.name(), feed.format.mapping_identity());
+    let format_and_mapping = (feed.format.name(), feed.format.mapping_identity());
     let rules = feed.rules;
     let mut plans = Vec::new();
     let mut used: Vec<usize> = Vec::new();
@@ -233,39 +242,40 @@ pub fn plan_files(
             plans.push(SourcePlan::New);
             continue;
         }
-        let named = |i: &usize| {
+        let has_same_name = |i: &usize| {
             let s = &account.sources[*i];
             s.feed == feed.name && s.file == f.file && !used.contains(i)
         };
-        let mut known: Option<(usize, FileComparison)> = None;
+        let mut best_match: Option<(usize, FileComparison)> = None;
         // The last one of this name first: it is what the file was when it was read last.
-        for i in (0..account.sources.len()).rev().filter(named) {
+        for i in (0..account.sources.len()).rev().filter(has_same_name) {
             let s = &account.sources[i];
-            let likeness = match s.whole() {
+            let likeness = match s.size_and_hash() {
                 Some((size, hash)) if f.size == Some(size) && f.hash.as_deref() == Some(hash) => {
                     FileComparison::Same(None)
                 }
                 _ => s.compare(path, threads)?,
             };
             let is_other = matches!(likeness, FileComparison::Other(_));
-            if known.is_none() || !is_other {
-                known = Some((i, likeness));
+            if best_match.is_none() || !is_other {
+                best_match = Some((i, likeness));
             }
             if !is_other {
                 break;
             }
         }
-        let plan = match known {
+        let plan = match best_match {
             None => SourcePlan::New,
             Some((i, likeness)) => {
                 let s = &account.sources[i];
-                let same_sort = (s.sort.format.as_str(), s.sort.mapping.clone()) == sort;
+                let has_same_mapping =
+                    (s.format_id.format.as_str(), s.format_id.mapping.clone()) == format_and_mapping;
                 match likeness {
                     FileComparison::Other(_) if rules.new_source => SourcePlan::New,
-                    FileComparison::Other(what) => return Err(other_content(s, &what)),
-                    _ if !s.end && !same_sort => return Err(another_mapping(s, feed)),
+                    FileComparison::Other(difference) => return Err(other_content(s, &difference)),
+                    _ if !s.end && !has_same_mapping => return Err(another_mapping(s, feed)),
                     FileComparison::Same(_) => {
-                        if !same_sort {
+                        if !has_same_mapping {
                             notes.push(read_otherwise(s, feed));
                         }
                         SourcePlan::Known(i)
@@ -276,13 +286,14 @@ pub fn plan_files(
         };
         match &plan {
             SourcePlan::Known(i) | SourcePlan::Grown(i, _) => used.push(*i),
-            SourcePlan::New if !rules.again && f.size != Some(0) => {
-                let same = account.sources.iter().find(|s| {
-                    let other = (s.sort.format.as_str(), s.sort.mapping.clone()) != sort;
-                    s.whole() == f.size.zip(f.hash.as_deref())
-                        && !(s.feed != feed.name && s.file == f.file && other)
+            SourcePlan::New if !rules.allows_same_content && f.size != Some(0) => {
+                let same_source = account.sources.iter().find(|s| {
+                    let reads_differently =
+                        (s.format_id.format.as_str(), s.format_id.mapping.clone()) != format_and_mapping;
+                    s.size_and_hash() == f.size.zip(f.hash.as_deref())
+                        && !(s.feed != feed.name && s.file == f.file && reads_differently)
                 });
-                if let Some(s) = same {
+                if let Some(s) = same_source {
                     let this = SourceName { feed: &feed.name, file: &f.file };
                     return Err(same_content(this, SourceName { feed: &s.feed, file: &s.file }));
                 }
@@ -294,7 +305,7 @@ pub fn plan_files(
     Ok(plans)
 }
 
-/// The known contents of all sources.
+/// Lists the known contents of all sources.
 pub fn contents(account: &TapeAccount) -> Vec<KnownContent> {
     let content = |s: &SourceAccount| {
         let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;
@@ -303,63 +314,63 @@ pub fn contents(account: &TapeAccount) -> Vec<KnownContent> {
     account.sources.iter().filter_map(content).collect()
 }
 
-/// Another content under a known name.
-pub fn other_content(source: &SourceAccount, what: &str) -> Error {
-    let what = format!(
-        "{what}; nothing of it was read. If it is another file of the same name, read it with --new-source \
+/// Makes the error for other content under a known name.
+pub fn other_content(source: &SourceAccount, difference: &str) -> Error {
+    let message = format!(
+        "{difference}; nothing of it was read. If it is another file of the same name, read it with --new-source \
          (new_source = true) or under another feed name"
     );
-    changed(source, what)
+    changed(source, message)
 }
 
-/// A source that was not read to its end and is gone.
+/// Makes the error for a source that is gone before it was read to its end.
 pub fn removed_source(source: &SourceAccount) -> Error {
-    let what = format!(
+    let message = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or continue without it with \
          --new-source (new_source = true) or under another feed name",
         source.read_bytes()
     );
-    changed(source, what)
+    changed(source, message)
 }
 
-/// A file of a resumed stream that was not read to its end and is gone.
+/// Makes the error for a file of a resumed stream that is gone before it was read to its end.
 pub fn removed_stream_file(source: &SourceAccount) -> Error {
-    let what = format!(
+    let message = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or give the feed another name and have \
          the sender start over",
         source.read_bytes()
     );
-    changed(source, what)
+    changed(source, message)
 }
 
-/// The file in hand of a journal, which the tape has read further than it goes.
+/// Makes the error for a journal's current file that is shorter than the part that the tape has read.
 pub fn older_copy(source: &SourceAccount, bytes: u64) -> Error {
-    let what = format!(
+    let message = format!(
         "it has {bytes} bytes, and {} were read of it: it is an older copy; put back the newer one, or remove it and continue \
          without it with --new-source (new_source = true)",
         source.read_bytes()
     );
-    changed(source, what)
+    changed(source, message)
 }
 
 fn another_mapping(source: &SourceAccount, feed: &RunFeed) -> Error {
-    let what = format!(
+    let message = format!(
         "it was begun with {} and is to be continued with {}; name the one that it was begun with. When it is read to its \
          end, `unitape quarantine retry DIR --mapping MAPPING` tries what is in quarantine with the other",
-        mapping_name(source.sort.mapping.as_deref(), &source.sort.format),
+        mapping_name(source.format_id.mapping.as_deref(), &source.format_id.format),
         mapping_name(feed.format.mapping_identity().as_deref(), feed.format.name()),
     );
-    changed(source, what)
+    changed(source, message)
 }
 
-/// That a source was read by another mapping than the one that is given now.
+/// Describes that a source was read with another mapping than the present mapping.
 fn read_otherwise(source: &SourceAccount, feed: &RunFeed) -> String {
     format!(
         "{}/{} was read with {}, not with {}: what is on the tape stays as it is; `unitape quarantine retry DIR --mapping \
          MAPPING` tries what is in quarantine with another mapping",
         source.feed,
         source.file,
-        mapping_name(source.sort.mapping.as_deref(), &source.sort.format),
+        mapping_name(source.format_id.mapping.as_deref(), &source.format_id.format),
         mapping_name(feed.format.mapping_identity().as_deref(), feed.format.name()),
     )
 }
@@ -371,6 +382,6 @@ fn mapping_name(mapping: Option<&str>, format: &str) -> String {
     }
 }
 
-fn changed(source: &SourceAccount, what: String) -> Error {
-    Error::SourceChanged { feed: source.feed.clone(), file: source.file.clone(), what }
+fn changed(source: &SourceAccount, difference: String) -> Error {
+    Error::SourceChanged { feed: source.feed.clone(), file: source.file.clone(), difference }
 }

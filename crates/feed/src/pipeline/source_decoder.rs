@@ -16,14 +16,14 @@ pub struct SourceDecoder {
     pub name: String,
     format: Format,
     block: Block,
-    known: Dictionary,
+    dictionary: Dictionary,
 }
 
 impl SourceDecoder {
-    /// By this format.
+    /// Makes a decoder for this format.
     ///
     /// # Errors
-    /// When its mapping cannot be compiled.
+    /// Fails if its mapping cannot be compiled.
     pub fn new(format: Format) -> Result<Self, Error> {
         let (decoder, head_bytes) = (format.decoder()?, format.head_bytes());
         Ok(Self {
@@ -32,14 +32,14 @@ impl SourceDecoder {
             name: String::new(),
             format,
             block: Block::default(),
-            known: Dictionary::default(),
+            dictionary: Dictionary::default(),
         })
     }
 
-    /// A decoder that uses the general path, even if the format has a faster one.
+    /// Makes a decoder that uses the general path, even if the format has a faster one.
     ///
     /// # Errors
-    /// When its mapping cannot be compiled.
+    /// Fails if its mapping cannot be compiled.
     pub fn with_general_path(format: Format) -> Result<Self, Error> {
         let mut this = Self::new(format)?;
         this.decoder.use_general_path();
@@ -61,9 +61,14 @@ impl SourceDecoder {
         blocks
     }
 
-    /// Decodes blocks that are cut between messages, one after the other; `each` sees the frames of each. The names
-    /// that were new are known from the next block on if `learn` says so.
-    pub fn pass(&mut self, blocks: &mut [Vec<u8>], learn: bool, mut each: impl FnMut(&[u8])) -> MessageTally {
+    /// Decodes blocks that are cut between messages, one after the other; `each` sees the frames of each block. If
+    /// `learn`, new names are known from the next block on.
+    pub fn pass(
+        &mut self,
+        blocks: &mut [Vec<u8>],
+        keep_names: bool,
+        mut each: impl FnMut(&[u8]),
+    ) -> MessageTally {
         let (mut tally, mut base, count) = (MessageTally::default(), 0, blocks.len());
         let head: std::sync::Arc<[u8]> = match blocks.first() {
             Some(first) if self.head_bytes > 0 => self.format.head(std::path::Path::new(&self.name), first),
@@ -74,14 +79,14 @@ impl SourceDecoder {
             (self.block.base, self.block.eof) = (base, i + 1 == count);
             self.block.head = head.clone();
             self.block.before = Some(tally.messages);
-            self.decoder.decode(&mut self.block, 1, &self.known, &DecodeOptions::default());
+            self.decoder.decode(&mut self.block, 1, &self.dictionary, &DecodeOptions::default());
             tally = tally.plus(self.block.tally);
             each(&self.block.arena);
-            if learn {
+            if keep_names {
                 for f in &self.block.fixups {
                     let name = self.block.names.name(f.dict, f.id).unwrap_or_default();
                     // A name that finds no place stays unknown.
-                    _ = self.known.intern(NameKind::ALL[f.dict as usize], name.as_bytes());
+                    _ = self.dictionary.intern(NameKind::ALL[f.dict as usize], name.as_bytes());
                 }
             }
             base += self.block.bytes.len() as u64;
@@ -90,7 +95,7 @@ impl SourceDecoder {
         tally
     }
 
-    /// All that a block holds, as text, for tests that compare.
+    /// Describes the whole block as text, for tests that compare.
     #[cfg(test)]
     pub(crate) fn describe_block(&self) -> String {
         let b = &self.block;

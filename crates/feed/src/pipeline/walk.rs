@@ -21,11 +21,11 @@ use std::path::Path;
 use std::sync::Arc;
 use unitape_model::Dictionary;
 
-/// Gives each block of a file to `each`, decoded, until that says stop or the file ends. Ids in the arena are those of
-/// the block's own names.
+/// Decodes each block of a file and gives it to `each`, until `each` stops or the file ends. Ids in the arena are ids
+/// of the block's own names.
 ///
 /// # Errors
-/// When the file cannot be read, and what `each` says.
+/// Fails if the file cannot be read, and what `each` says.
 pub(crate) fn walk(
     format: &Format,
     path: &Path,
@@ -34,7 +34,7 @@ pub(crate) fn walk(
 ) -> Result<(), Error> {
     let pending = PendingSource { path: path.to_owned(), ..PendingSource::default() };
     let Some(mut open) = SourceReader::new(pending, false, false)? else { return Ok(()) };
-    let (mut head, known, mut block) = (SourceHead::default(), Dictionary::default(), Block::default());
+    let (mut head, dictionary, mut block) = (SourceHead::default(), Dictionary::default(), Block::default());
     let (mut left, mut messages) = (Vec::new(), 0);
     loop {
         // The decoded part, not the head, has the context of an unfinished message.
@@ -47,9 +47,9 @@ pub(crate) fn walk(
         }
         head.give(&mut block, format, path)?;
         block.before = Some(messages);
-        decoder.decode(&mut block, 1, &known, &DecodeOptions::default());
+        decoder.decode(&mut block, 1, &dictionary, &DecodeOptions::default());
         messages += block.tally.messages;
-        settle(&mut block);
+        write_own_ids(&mut block);
         if each(decoder, &mut block)?.is_break() || block.eof {
             return Ok(());
         }
@@ -58,9 +58,9 @@ pub(crate) fn walk(
 }
 
 /// Puts the ids of the block's own names where provisional ones are.
-pub(crate) fn settle(block: &mut Block) {
+pub(crate) fn write_own_ids(block: &mut Block) {
     for f in &block.fixups {
-        names::put(&mut block.arena, f.at as usize, f.dict, f.id);
+        names::write_id(&mut block.arena, f.id_offset as usize, f.dict, f.id);
     }
 }
 

@@ -28,9 +28,9 @@ const DAMAGE_MAX: usize = 1000;
 pub struct RawLogReport {
     /// Entries whose bytes match their hash.
     pub intact: u64,
-    /// Entries whose bytes are there, and whose event has no hash.
+    /// Entries whose bytes are present, and whose event has no hash.
     pub unhashed: u64,
-    /// Entries whose bytes are not what they were, or are not there.
+    /// Entries whose bytes have changed or are missing.
     pub damaged: u64,
     /// The first of these.
     pub damage: Vec<RawLogDamage>,
@@ -38,15 +38,15 @@ pub struct RawLogReport {
     pub path: PathBuf,
 }
 
-/// An entry of the quarantine whose bytes are not what they were.
+/// An entry of the quarantine whose bytes have changed.
 #[derive(Clone, Debug)]
 pub struct RawLogDamage {
-    /// Position of its event on the tape; none for events that retention has removed.
+    /// Position of its event on the tape; `None` for an event that retention has removed.
     pub position: Option<Position>,
     /// Start of its bytes in the raw log.
     pub raw_at: u64,
     /// The problem, in words.
-    pub what: String,
+    pub reason: String,
     /// The message's feed, file and place in it.
     pub message: String,
 }
@@ -55,7 +55,7 @@ impl RawLogReport {
     /// Compares the entries with the raw log of the tape in `dir`.
     ///
     /// # Errors
-    /// When the log cannot be read; one that is missing or too short is damage.
+    /// Fails if the log cannot be read; one that is missing or too short is damage.
     pub fn compare_entries(dir: &Path, entries: &[QuarantineEntry]) -> Result<Self, Error> {
         let mut log = RawFile::open(dir)?;
         let mut report = Self { path: log.path.clone(), ..Self::default() };
@@ -63,7 +63,7 @@ impl RawLogReport {
             match log.check(entry)? {
                 None if entry.hash.is_empty() => report.unhashed += 1,
                 None => report.intact += 1,
-                Some(what) => report.add(entry, what),
+                Some(reason) => report.add(entry, reason),
             }
         }
         Ok(report)
@@ -74,14 +74,15 @@ impl RawLogReport {
         self.intact + self.unhashed + self.damaged
     }
 
-    /// The problems for people: a line for each of the first damaged entries, and one for the others.
+    /// Describes the problems for people: one line for each of the first damaged entries, and one line for the
+    /// others.
     pub fn problems(&self) -> Vec<String> {
         let line = |d: &RawLogDamage| {
             format!(
                 "{} at offset {}: {} (event at position {})",
                 self.path.display(),
                 d.raw_at,
-                d.what,
+                d.reason,
                 d.position.unwrap_or_default()
             )
         };
@@ -93,12 +94,12 @@ impl RawLogReport {
         lines
     }
 
-    fn add(&mut self, entry: &QuarantineEntry, what: String) {
+    fn add(&mut self, entry: &QuarantineEntry, reason: String) {
         self.damaged += 1;
         if self.damage.len() < DAMAGE_MAX {
             let message = format!("{} at byte {}", entry.source, entry.offset);
             let (position, raw_at) = (Some(entry.position), entry.raw_at);
-            self.damage.push(RawLogDamage { position, raw_at, what, message });
+            self.damage.push(RawLogDamage { position, raw_at, reason, message });
         }
     }
 }
@@ -106,7 +107,7 @@ impl RawLogReport {
 /// Compares the raw log of the tape in `dir` with every quarantine event of its `account`.
 ///
 /// # Errors
-/// When the tape or the log cannot be read.
+/// Fails if the tape or the log cannot be read.
 pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawLogReport, Error> {
     if account.raw_bytes == 0 {
         return Ok(RawLogReport::default());
@@ -116,24 +117,25 @@ pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawLogReport, Erro
     // The missing bytes belong to events that retention has removed.
     if report.damaged == 0 && length < account.raw_bytes {
         report.damaged = 1;
-        let what = format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);
-        report.damage.push(RawLogDamage { position: None, raw_at: length, what, message: String::new() });
+        let reason =
+            format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);
+        report.damage.push(RawLogDamage { position: None, raw_at: length, reason, message: String::new() });
     }
     Ok(report)
 }
 
-/// The losses in the raw log of the tape in `dir`, for [`unitape_tape::repair`]. Nothing can restore the bytes, and
+/// Lists the losses in the raw log of the tape in `dir`, for [`unitape_tape::repair`]. Lost bytes cannot be restored;
 /// the rest of the log stays where it is.
 ///
 /// # Errors
-/// When the tape or the log cannot be read.
+/// Fails if the tape or the log cannot be read.
 pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
     let entries = list_with(dir, ReadOptions { verify: true, skip_damage: true })?.entries;
     let report = RawLogReport::compare_entries(dir, &entries)?;
     let finding = |d: &RawLogDamage| ForeignDamage {
         file: report.path.clone(),
         offset: d.raw_at,
-        what: format!("{} (event at position {})", d.what, d.position.unwrap_or_default()),
+        reason: format!("{} (event at position {})", d.reason, d.position.unwrap_or_default()),
         spare: false,
         stays: true,
         action: format!(
@@ -155,7 +157,7 @@ pub(super) struct RawFile {
 }
 
 impl RawFile {
-    /// The raw log of the tape in `dir`; one that is not there has no bytes.
+    /// Opens the raw log of the tape in `dir`; a missing log counts as empty.
     pub(super) fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join(RAW_LOG);
         let (file, length) = match open_regular(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
@@ -166,19 +168,19 @@ impl RawFile {
         Ok(Self { path, file, length, piece: Vec::new() })
     }
 
-    /// The problem with the bytes of an entry, if there is one.
+    /// Returns the problem with the bytes of an entry, if there is one.
     pub(super) fn check(&mut self, entry: &QuarantineEntry) -> Result<Option<String>, Error> {
-        let (at, length) = (entry.raw_at, entry.length);
+        let (raw_offset, length) = (entry.raw_at, entry.length);
         if length == 0 {
             return Ok(None);
         }
         let Some(file) = &self.file else {
-            return Ok(Some(format!("it is missing, but the tape refers to {length} bytes at {at}")));
+            return Ok(Some(format!("it is missing, but the tape refers to {length} bytes at {raw_offset}")));
         };
-        if at.checked_add(length).is_none_or(|end| end > self.length) {
+        if raw_offset.checked_add(length).is_none_or(|end| end > self.length) {
             let have = self.length;
             return Ok(Some(format!(
-                "it has {have} bytes, but the event names {length} bytes at {at}; it was cut, or unitape did not write the \
+                "it has {have} bytes, but the event names {length} bytes at {raw_offset}; it was cut, or unitape did not write the \
                  event"
             )));
         }
@@ -186,7 +188,7 @@ impl RawFile {
             return Ok(None);
         }
         let mut hasher = blake3::Hasher::new();
-        let (mut from, mut left) = (at, length);
+        let (mut from, mut left) = (raw_offset, length);
         while left > 0 {
             let n = left.min(PIECE_BYTES as u64) as usize;
             self.piece.resize(self.piece.len().max(n), 0);
@@ -203,22 +205,24 @@ impl RawFile {
 /// Compares bytes that were read at this place of the raw log of the tape in `dir` with the hash of their event.
 ///
 /// # Errors
-/// They differ.
+/// Fails if they differ.
 pub(super) fn compare(dir: &Path, raw_at: u64, hash: &str, raw: &[u8]) -> Result<(), Error> {
     if raw.is_empty() || hash.is_empty() {
         return Ok(());
     }
     match mismatch(&blake3::hash(raw), raw.len() as u64, hash) {
         None => Ok(()),
-        Some(what) => Err(raw_log_error(dir, ErrorKind::InvalidData, format!("at offset {raw_at}: {what}"))),
+        Some(reason) => {
+            Err(raw_log_error(dir, ErrorKind::InvalidData, format!("at offset {raw_at}: {reason}")))
+        }
     }
 }
 
-fn mismatch(found: &blake3::Hash, length: u64, wanted: &str) -> Option<String> {
+fn mismatch(actual_hash: &blake3::Hash, length: u64, expected_hash: &str) -> Option<String> {
     // An event that says no hash of this kind is not what unitape wrote.
-    if blake3::Hash::from_hex(wanted.as_bytes()).is_ok_and(|wanted| wanted == *found) {
+    if blake3::Hash::from_hex(expected_hash.as_bytes()).is_ok_and(|hash| hash == *actual_hash) {
         return None;
     }
-    let (found, wanted) = (&found.to_hex()[..16], wanted.get(..16).unwrap_or(wanted));
-    Some(format!("the {length} bytes do not match the checksum of their event: {found}…, not {wanted}…"))
+    let (actual, expected) = (&actual_hash.to_hex()[..16], expected_hash.get(..16).unwrap_or(expected_hash));
+    Some(format!("the {length} bytes do not match the checksum of their event: {actual}…, not {expected}…"))
 }

@@ -28,7 +28,7 @@ pub struct RetryReport {
     pub recovered: u64,
     pub events: u64,
     pub left: u64,
-    /// Entries among those left whose bytes differ and were not tried; printed if there are any.
+    /// Remaining entries that were not retried because their bytes differ; printed if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub struct RetryReport {
 /// was read with reference data, and must be in it where they had to be then.
 ///
 /// # Errors
-/// When the tape cannot be read or written, no mapping is known for a source, `mapping` is for a format that no entry has,
+/// Fails if the tape cannot be read or written, no mapping is known for a source, `mapping` is for a format that no entry has,
 /// or a source was read with reference data and there is none now: its messages would get other names than their
 /// neighbours.
 pub fn retry(
@@ -52,30 +52,30 @@ pub fn retry(
     account.refuse_mismatch()?;
     refuse_other_format(&account, &entries, mapping)?;
     for e in entries.iter().filter(|e| e.is_open() && reference.is_none()) {
-        let sort = sort_of(&account, e);
+        let format_id = sort_of(&account, e);
         if let Some(identity) =
-            ReferenceIdentity::from_mapping_name(sort.mapping.as_deref().unwrap_or_default())
+            ReferenceIdentity::from_mapping_name(format_id.mapping.as_deref().unwrap_or_default())
         {
-            let what = format!(
+            let reason = format!(
                 "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",
                 identity.files
             );
-            return Err(Error::Config { origin: e.source.clone(), what });
+            return Err(Error::Config { origin: e.source.clone(), reason });
         }
     }
     let id = unitape_tape::tape_status(dir)?.id;
     let (mut writer, _) = Writer::open(dir, id, WriterOptions::default())?;
     let mut account = TapeAccount::load(dir)?;
-    let mut further = RetryDefinitions { next: account.next_source, given: BTreeMap::new() };
-    let mut done = RetryReport::default();
+    let mut further = RetryDefinitions { next: account.next_source, definition_ids: BTreeMap::new() };
+    let mut report = RetryReport::default();
     for e in entries.iter().filter(|e| e.is_open()) {
-        done.tried += 1;
+        report.tried += 1;
         let format = format_of(&account, e, mapping, reference)?;
         let raw = raw_of(dir, e).and_then(|raw| compare(dir, e.raw_at, &e.hash, &raw).map(|()| raw));
         let raw = match raw {
             Ok(raw) => raw,
             Err(error) if error.cause() == ErrorCause::Data => {
-                done.damaged.push(format!("{error} (event at position {})", e.position));
+                report.damaged.push(format!("{error} (event at position {})", e.position));
                 continue;
             }
             Err(error) => return Err(error),
@@ -86,25 +86,27 @@ pub fn retry(
         let nothing = Dictionary::default();
         let (source, definition) = further.source_of(&account, e, FormatId::from_format(&format));
         format.decoder()?.decode(&mut block, source, &nothing, &DecodeOptions::default());
-        let whole = block.units.first().is_some_and(|u| u.what.is_events() && u.offset == e.offset)
-            && block.tally.messages == 1;
-        if !whole {
+        let is_whole_message =
+            block.units.first().is_some_and(|u| u.kind.is_events() && u.offset == e.offset)
+                && block.tally.messages == 1;
+        if !is_whole_message {
             continue;
         }
         let events = block.units[0].events;
         let dictionary = account.names.dictionary_mut();
         let Some(unit) = late_unit(dictionary, &mut block, &definition) else { continue };
         writer.append(&unit)?;
-        further.keep(e, source, FormatId::from_format(&format));
-        done.recovered += 1;
-        done.events += u64::from(events);
+        further.keep_definition(e, source, FormatId::from_format(&format));
+        report.recovered += 1;
+        report.events += u64::from(events);
     }
     writer.close()?;
-    done.left = done.tried - done.recovered;
-    Ok(done)
+    report.left = report.tried - report.recovered;
+    Ok(report)
 }
 
-/// A mapping that no entry can be tried with is a mistake: without a word, each would be tried with its source's own.
+/// Fails if no entry can be retried with the mapping: otherwise each would silently be retried with its source's own
+/// mapping.
 fn refuse_other_format(
     account: &TapeAccount,
     entries: &[QuarantineEntry],
@@ -119,49 +121,50 @@ fn refuse_other_format(
         return Ok(());
     }
     let (format, have) = (&mapping.format, formats.join(", "));
-    let what = format!(
+    let reason = format!(
         "is for format {format}, and what is in quarantine is of format {have}; name a mapping for that with --mapping"
     );
-    Err(Error::Config { origin: format!("mapping {}", mapping.name), what })
+    Err(Error::Config { origin: format!("mapping {}", mapping.name), reason })
 }
 
-/// Further definitions of sources, for what is recovered with another mapping than the source's.
+/// Further definitions of sources, for events recovered with another mapping than the source's.
 struct RetryDefinitions {
     next: u32,
     /// By the source, its 4 GiB, format and mapping.
-    given: BTreeMap<(u32, u64, String, Option<String>), u32>,
+    definition_ids: BTreeMap<(u32, u64, String, Option<String>), u32>,
 }
 
 impl RetryDefinitions {
-    /// The id that events of the entry carry, and its definition if the tape does not have it yet.
-    fn source_of(&self, account: &TapeAccount, e: &QuarantineEntry, sort: FormatId) -> (u32, Vec<u8>) {
+    /// Returns the id for events of the entry, and its definition if the tape does not have it yet.
+    fn source_of(&self, account: &TapeAccount, e: &QuarantineEntry, format_id: FormatId) -> (u32, Vec<u8>) {
         let source = account.sources.iter().find(|s| s.id == e.source_id);
-        let own = |s: &&SourceAccount| s.sorts.get(&e.extent_id).is_none_or(|was| *was == sort);
+        let has_own_mapping =
+            |s: &&SourceAccount| s.format_ids.get(&e.extent_id).is_none_or(|was| *was == format_id);
         // An entry without a source has no mapping.
-        let Some(source) = source.filter(|s| !own(s)) else { return (e.extent_id, Vec::new()) };
-        if let Some(id) = self.given.get(&key(e, sort.clone())) {
+        let Some(source) = source.filter(|s| !has_own_mapping(s)) else { return (e.extent_id, Vec::new()) };
+        if let Some(id) = self.definition_ids.get(&key(e, format_id.clone())) {
             return (*id, Vec::new());
         }
         let mut definition = Vec::new();
-        retried_frame(&mut definition, self.next, source, &sort, e.offset >> 32 << 32);
+        retried_frame(&mut definition, self.next, source, &format_id, e.offset >> 32 << 32);
         (self.next, definition)
     }
 
-    /// The entry's events are on the tape under this id.
-    fn keep(&mut self, e: &QuarantineEntry, id: u32, sort: FormatId) {
+    /// Notes that the entry's events are on the tape under this id.
+    fn keep_definition(&mut self, e: &QuarantineEntry, id: u32, format_id: FormatId) {
         if id == self.next {
             self.next += 1;
-            self.given.insert(key(e, sort), id);
+            self.definition_ids.insert(key(e, format_id), id);
         }
     }
 }
 
-fn key(e: &QuarantineEntry, sort: FormatId) -> (u32, u64, String, Option<String>) {
-    (e.source_id, e.offset >> 32, sort.format, sort.mapping)
+fn key(e: &QuarantineEntry, format_id: FormatId) -> (u32, u64, String, Option<String>) {
+    (e.source_id, e.offset >> 32, format_id.format, format_id.mapping)
 }
 
-/// The block's one message as frames for the tape: the source's `definition`, names resolved, definitions first, all
-/// flagged late. `None` when a dictionary has no place for its names.
+/// Makes frames for the tape from the block's one message: the source's `definition` and other definitions first,
+/// names resolved, all flagged late. Returns `None` if a dictionary has no room for its names.
 fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) -> Option<Vec<u8>> {
     if block.full_dictionary(0..block.fixups.len(), dictionary, |_| 0).is_some() {
         return None;
@@ -174,15 +177,15 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) 
             EventBuilder::define(&mut out, f.dict, id, &name).expect("a name of a dictionary");
         }
         let width = if f.dict == NameKind::Venue { 2 } else { 4 };
-        let at = f.at as usize;
-        block.arena[at..at + width].copy_from_slice(&id.to_le_bytes()[..width]);
+        let offset = f.id_offset as usize;
+        block.arena[offset..offset + width].copy_from_slice(&id.to_le_bytes()[..width]);
     }
     let end = block.units[0].end as usize;
-    let mut at = 0;
-    while at < end {
-        let header = FrameHeader::read(&block.arena[at..]).with_flags(flags::LATE);
-        header.write(&mut block.arena[at..]);
-        at += header.len_bytes();
+    let mut frame_offset = 0;
+    while frame_offset < end {
+        let header = FrameHeader::read(&block.arena[frame_offset..]).with_flags(flags::LATE);
+        header.write(&mut block.arena[frame_offset..]);
+        frame_offset += header.len_bytes();
     }
     out.extend_from_slice(&block.arena[..end]);
     Some(out)
@@ -190,7 +193,7 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) 
 
 fn sort_of(account: &TapeAccount, entry: &QuarantineEntry) -> FormatId {
     let source = account.sources.iter().find(|s| s.id == entry.source_id);
-    source.map(|s| s.sort.clone()).unwrap_or_default()
+    source.map(|s| s.format_id.clone()).unwrap_or_default()
 }
 
 fn format_of(
@@ -199,12 +202,12 @@ fn format_of(
     mapping: Option<&Mapping>,
     reference: Option<&InstrumentMaster>,
 ) -> Result<Format, Error> {
-    let sort = sort_of(account, entry);
-    let mapping_name = sort.mapping.as_deref().unwrap_or_default();
+    let format_id = sort_of(account, entry);
+    let mapping_name = format_id.mapping.as_deref().unwrap_or_default();
     let name = mapping_name.split('@').next().unwrap_or_default();
     let format = match mapping {
-        Some(m) if m.format == sort.format => Format::from_mapping(m.clone()),
-        _ => Format::from_names(&sort.format, name),
+        Some(m) if m.format == format_id.format => Format::from_mapping(m.clone()),
+        _ => Format::from_names(&format_id.format, name),
     }?;
     Ok(match (reference, ReferenceIdentity::from_mapping_name(mapping_name)) {
         (Some(reference), Some(recorded)) => {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// The file has this name while it is opened, and none afterwards: what a killed writer leaves is gone with it.
+/// The file's name while it is opened; then it has no name, so a killed writer leaves no file.
 const NAME: &str = "quarantine.part";
 /// Bytes that are copied at once.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -23,7 +23,7 @@ impl RawSpool {
     /// Adds bytes.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn add(&mut self, raw: &[u8]) -> Result<(), Error> {
         self.file
             .write_all_at(raw, self.length)
@@ -34,10 +34,10 @@ impl RawSpool {
 }
 
 impl RawLog {
-    /// A file for the parts of a message.
+    /// Makes a file for the parts of a message.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn spool(&self) -> Result<RawSpool, Error> {
         let path = self.path.with_file_name(NAME);
         let open = || {
@@ -49,23 +49,23 @@ impl RawLog {
         Ok(RawSpool { path, file, length: 0 })
     }
 
-    /// Appends what a spool has; gives where it begins.
+    /// Appends the content of a spool; returns its offset.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn append_spool(&mut self, spool: RawSpool) -> Result<u64, Error> {
         let start = self.len;
         let mut piece = Vec::new();
-        let mut at = 0;
-        while at < spool.length {
-            let n = (spool.length - at).min(PIECE_BYTES);
+        let mut offset = 0;
+        while offset < spool.length {
+            let n = (spool.length - offset).min(PIECE_BYTES);
             piece.resize(n as usize, 0);
             spool
                 .file
-                .read_exact_at(&mut piece, at)
+                .read_exact_at(&mut piece, offset)
                 .map_err(|source| Error::Raw { path: spool.path.clone(), source })?;
             self.append(&piece)?;
-            at += n;
+            offset += n;
         }
         Ok(start)
     }

@@ -41,11 +41,11 @@ pub struct InstrumentMaster {
 }
 
 pub(crate) struct SymbologyTable {
-    /// The rows of each name. Its keys come from the master, so that messages cannot make it slow.
+    /// The rows of each name. Its keys come from the master files, so that messages cannot make it slow.
     pub by_name: FxHashMap<Box<[u8]>, Range<usize>>,
     /// By name, then by venue, then by day.
     pub rows: Vec<SymbologyRow>,
-    /// Venues of which there are symbols.
+    /// Venues that have symbols.
     pub venues: FxHashMap<Box<[u8]>, VenueIndex>,
     /// Names on the tape, by number.
     pub instruments: Vec<String>,
@@ -65,12 +65,13 @@ pub(crate) struct SymbologyRow {
 }
 
 impl InstrumentMaster {
-    /// The lookup of a table; names that it does not have stay unchanged.
+    /// Makes the lookup of a table; names that it lacks stay unchanged.
     pub(crate) fn new(table: SymbologyTable, identity: String) -> Self {
         Self { table: Arc::new(table), identity, strict: false }
     }
 
-    /// The instrument that `name` means at a venue on a day: as its symbol there, else as ISIN, FIGI or the name itself.
+    /// Finds the instrument that `name` means at a venue on a day. Tries the venue's symbols first, then ISIN, FIGI
+    /// and the name itself.
     pub fn find(&self, venue: Option<&[u8]>, name: &[u8], day: DayNumber) -> Option<&str> {
         let SymbologyTable { by_name, rows, venues, instruments } = &*self.table;
         let rows = &rows[by_name.get(name)?.clone()];
@@ -80,23 +81,23 @@ impl InstrumentMaster {
         Some(&instruments[row.instrument.index()])
     }
 
-    /// The files it was made of, as source definitions record them after the mapping: `+FILE@HASH:MAPPING@HASH` for
+    /// Returns the source files as source definitions record them after the mapping: `+FILE@HASH:MAPPING@HASH` for
     /// each file, and `+strict`.
     pub fn identity(&self) -> String {
         format!("{}{}", self.identity, if self.strict { STRICT } else { "" })
     }
 
-    /// Whether a name that it does not have is refused.
+    /// Returns whether an unknown name is refused.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// The number of instruments.
+    /// Counts the instruments.
     pub fn instruments(&self) -> usize {
         self.table.instruments.len()
     }
 
-    /// This data, with the setting whether a missing name is refused.
+    /// Sets whether an unknown name is refused.
     #[must_use]
     pub fn with_strictness(mut self, strict: bool) -> Self {
         self.strict = strict;
@@ -116,13 +117,14 @@ pub(crate) struct ReferenceIdentity<'d> {
 impl<'d> ReferenceIdentity<'d> {
     /// Reads the identity from the mapping that a source definition names; none if no name was looked up.
     pub fn from_mapping_name(mapping: &'d str) -> Option<Self> {
-        let hashed = |at: usize| {
-            let hash = mapping[..at].rsplit_once('@').map_or("", |(_, hash)| hash);
+        let has_hash_before = |index: usize| {
+            let hash = mapping[..index].rsplit_once('@').map_or("", |(_, hash)| hash);
             hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())
         };
-        let of_mapping = || mapping.match_indices('+').map(|(at, _)| at).find(|at| hashed(*at));
-        let at = if mapping.starts_with("events+") { Some(6) } else { of_mapping() };
-        let recorded = &mapping[at? + 1..];
+        let of_mapping =
+            || mapping.match_indices('+').map(|(index, _)| index).find(|index| has_hash_before(*index));
+        let plus_index = if mapping.starts_with("events+") { Some(6) } else { of_mapping() };
+        let recorded = &mapping[plus_index? + 1..];
         let (files, strict) = match recorded.strip_suffix(STRICT) {
             Some(files) => (files, true),
             None => (recorded, false),
@@ -139,13 +141,13 @@ impl fmt::Debug for InstrumentMaster {
     }
 }
 
-/// The day that a time lies in, UTC.
+/// Returns the UTC day of a time.
 #[inline]
 pub(crate) fn day_of(ts: UnixNanos) -> DayNumber {
     CivilDate::from_utc(ts).days()
 }
 
-/// The day of a date, `2026-01-05` or `20260105`.
+/// Parses a date, `2026-01-05` or `20260105`, and returns its day.
 pub(crate) fn day_of_date(text: &str) -> Option<DayNumber> {
     CivilDate::parse(text.as_bytes()).map(CivilDate::days)
 }

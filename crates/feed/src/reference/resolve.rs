@@ -8,22 +8,22 @@ use crate::block::names::BlockNameResolver;
 use std::sync::Arc;
 use unitape_model::{NameKind, NameResolver, Refusal, UnixNanos};
 
-/// The lookup that gives the names of instruments their ids.
+/// The lookup that assigns ids to the names of instruments.
 pub trait InstrumentLookup {
     /// Whether venue and time of an event have a say in it.
     const BY_REFERENCE: bool;
 
-    /// The names that follow are of an event of this time; `venue` is where its symbols hold.
+    /// Sets the time of the event whose names follow; `venue` is where its symbols are valid.
     fn set_event(&mut self, venue: Option<&[u8]>, ts: UnixNanos);
 
-    /// The resolver that gives the ids.
+    /// Returns the resolver that assigns the ids.
     fn resolver<'n>(&'n mut self, names: &'n mut BlockNameResolver<'_>) -> impl NameResolver + 'n;
 
-    /// Whether a name was not found since this was asked last.
+    /// Returns whether a name was not found since the last call.
     fn take_missed(&mut self) -> bool;
 }
 
-/// Names are those of the tape.
+/// Looks up no reference data: names stay as the feed gives them.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainInstruments;
 
@@ -31,14 +31,14 @@ pub struct PlainInstruments;
 #[derive(Debug)]
 pub struct ReferenceLookup {
     reference: Arc<InstrumentMaster>,
-    /// The venue of the event in hand; empty for none.
+    /// The venue of the current event; empty without one.
     venue: Vec<u8>,
     day: DayNumber,
     missed: bool,
 }
 
 impl ReferenceLookup {
-    /// By these data.
+    /// Makes a lookup in this reference data.
     pub fn new(reference: Arc<InstrumentMaster>) -> Self {
         Self { reference, venue: Vec::new(), day: 0, missed: false }
     }
@@ -71,7 +71,7 @@ impl InstrumentLookup for ReferenceLookup {
     }
 
     fn resolver<'n>(&'n mut self, names: &'n mut BlockNameResolver<'_>) -> impl NameResolver + 'n {
-        ReferenceResolver { by: self, names }
+        ReferenceResolver { lookup: self, names }
     }
 
     fn take_missed(&mut self) -> bool {
@@ -99,38 +99,50 @@ struct PlainNameResolver<'n, 'b>(&'n mut BlockNameResolver<'b>);
 
 impl NameResolver for PlainNameResolver<'_, '_> {
     #[inline(always)]
-    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
-        self.0.resolve(dict, name, at)
+    fn resolve(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
+        self.0.resolve(dict, name, id_offset)
     }
 
-    fn take_back(&mut self, dict: NameKind, id: u32, at: usize, name: &mut Vec<u8>) -> Result<(), Refusal> {
-        self.0.take_back(dict, id, at, name)
+    fn take_back(
+        &mut self,
+        dict: NameKind,
+        id: u32,
+        id_offset: usize,
+        name: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        self.0.take_back(dict, id, id_offset, name)
     }
 }
 
 struct ReferenceResolver<'n, 'b> {
-    by: &'n mut ReferenceLookup,
+    lookup: &'n mut ReferenceLookup,
     names: &'n mut BlockNameResolver<'b>,
 }
 
 impl NameResolver for ReferenceResolver<'_, '_> {
-    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    fn resolve(&mut self, dict: NameKind, name: &[u8], id_offset: usize) -> Result<u32, Refusal> {
         if dict != NameKind::Instrument {
-            return self.names.resolve(dict, name, at);
+            return self.names.resolve(dict, name, id_offset);
         }
-        let ReferenceLookup { reference, venue, day, missed } = &mut *self.by;
+        let ReferenceLookup { reference, venue, day, missed } = &mut *self.lookup;
         let venue = Some(&venue[..]).filter(|v| !v.is_empty());
         match reference.find(venue, name, *day) {
-            Some(instrument) => self.names.resolve(dict, instrument.as_bytes(), at),
+            Some(instrument) => self.names.resolve(dict, instrument.as_bytes(), id_offset),
             None if reference.is_strict() => Err(Refusal::UnknownInstrument),
             None => {
                 *missed = true;
-                self.names.resolve(dict, name, at)
+                self.names.resolve(dict, name, id_offset)
             }
         }
     }
 
-    fn take_back(&mut self, dict: NameKind, id: u32, at: usize, name: &mut Vec<u8>) -> Result<(), Refusal> {
-        self.names.take_back(dict, id, at, name)
+    fn take_back(
+        &mut self,
+        dict: NameKind,
+        id: u32,
+        id_offset: usize,
+        name: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        self.names.take_back(dict, id, id_offset, name)
     }
 }

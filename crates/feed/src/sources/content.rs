@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub struct ContentHash {
     hasher: blake3::Hasher,
-    at: u64,
+    end_offset: u64,
 }
 
 /// The beginning of a file.
@@ -24,34 +24,36 @@ pub struct FilePrefix {
 }
 
 impl ContentHash {
-    /// The number of bytes in it.
+    /// Returns how many bytes were hashed.
     pub fn bytes(&self) -> u64 {
-        self.at
+        self.end_offset
     }
 
-    /// In hex.
+    /// Returns the hash in hex.
     pub fn hex(&self) -> String {
         self.hasher.finalize().to_hex().to_string()
     }
 
-    /// Adds what the block decoded, and leaves in it the hash at each of its marks of progress. False when the block does
-    /// not follow what was added before it.
+    /// Adds the decoded bytes of the block, and stores in it the hash at each of its marks of progress. Returns false
+    /// if the block does not follow the bytes added before.
     pub fn add(&mut self, block: &mut Block) -> bool {
         block.hashes.clear();
         let Block { units, marks, bytes, base, decoded, hashes, .. } = block;
         let throughs = marks.iter().map(|mark| {
             let unit = &units[mark.unit as usize];
-            debug_assert!(matches!(unit.what, BlockMessageKind::Progress { .. }), "a mark is of progress");
+            debug_assert!(matches!(unit.kind, BlockMessageKind::Progress { .. }), "a mark is of progress");
             (unit.offset, true)
         });
         let end = *base + *decoded as u64;
         for (through, is_mark) in throughs.chain([(end, false)]) {
-            let place = |offset: u64| usize::try_from(offset.checked_sub(*base)?).ok();
-            let Some(part) = place(self.at).zip(place(through)).and_then(|(a, b)| bytes.get(a..b)) else {
+            let index_of = |offset: u64| usize::try_from(offset.checked_sub(*base)?).ok();
+            let Some(part) =
+                index_of(self.end_offset).zip(index_of(through)).and_then(|(a, b)| bytes.get(a..b))
+            else {
                 return false;
             };
             self.hasher.update(part);
-            self.at = through;
+            self.end_offset = through;
             if is_mark {
                 hashes.push(self.hasher.finalize());
             }
@@ -60,23 +62,23 @@ impl ContentHash {
     }
 }
 
-/// The first `bytes` of what the file at `path` holds, unpacked.
+/// Hashes the first `bytes` bytes of the file's unpacked content.
 ///
 /// # Errors
-/// When it cannot be read or unpacked.
+/// Fails if the file cannot be read or unpacked.
 pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<FilePrefix> {
     let mut reader = open::unpack(File::open(path)?)?;
     let mut hash = ContentHash::default();
     let mut buf = vec![0; READ_BYTES];
     loop {
-        let left = bytes - hash.at;
+        let left = bytes - hash.end_offset;
         let want = left.clamp(1, READ_BYTES as u64) as usize;
         match reader.read(&mut buf[..want]) {
             Ok(0) => return Ok(FilePrefix { hash, more: false }),
             Ok(_) if left == 0 => return Ok(FilePrefix { hash, more: true }),
             Ok(n) => {
                 hash.hasher.update(&buf[..n]);
-                hash.at += n as u64;
+                hash.end_offset += n as u64;
             }
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
@@ -84,10 +86,10 @@ pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<FilePrefix> {
     }
 }
 
-/// The unpacked length of the file at `path`; it reads at most `most`.
+/// Returns the unpacked length of the file at `path`; reads at most `most` bytes.
 ///
 /// # Errors
-/// When it cannot be read or unpacked.
+/// Fails if the file cannot be read or unpacked.
 pub fn length(path: &Path, most: u64) -> std::io::Result<u64> {
     std::io::copy(&mut open::unpack(File::open(path)?)?.take(most), &mut std::io::sink())
 }

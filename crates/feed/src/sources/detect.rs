@@ -15,10 +15,10 @@ use unitape_codec::{iex, iso20022, itch};
 
 const LOOK_BYTES: u64 = 64 << 10;
 
-/// The format and shipped mapping of a file.
+/// Detects the format and the shipped mapping of a file.
 ///
 /// # Errors
-/// When it cannot be read, or is nothing we know; the error shows what is there.
+/// Fails if the file cannot be read, or if its format is unknown; the error shows its content.
 pub fn detect(path: &Path) -> Result<Format, Error> {
     let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
     let meta = std::fs::metadata(path).map_err(fail)?;
@@ -37,11 +37,12 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
         // A file that cannot be read says so itself; what cannot be unpacked is none that we know.
         Err(e) if e.raw_os_error().is_some() => return Err(fail(e)),
         Err(e) => {
-            let seen = format!("gzip or zstd that cannot be unpacked: {e}");
-            return Err(Error::Unrecognised { path: path.to_owned(), seen });
+            let description = format!("gzip or zstd that cannot be unpacked: {e}");
+            return Err(Error::Unrecognised { path: path.to_owned(), description });
         }
     };
-    recognise(&head).ok_or_else(|| Error::Unrecognised { path: path.to_owned(), seen: seen(&head) })
+    recognise(&head)
+        .ok_or_else(|| Error::Unrecognised { path: path.to_owned(), description: describe_content(&head) })
 }
 
 fn recognise(head: &[u8]) -> Option<Format> {
@@ -91,8 +92,8 @@ fn recognise(head: &[u8]) -> Option<Format> {
     Format::from_mapping(best.clone()).ok()
 }
 
-/// JSON Lines with all that a shipped mapping looks for in the first one, and without what makes it an event of ours;
-/// of several the mapping that asks for most, which knows the file best.
+/// Detects the shipped mapping of JSON Lines: its required values must be in the first message, and no member that
+/// marks a unitape event. If several fit, the mapping with the most required values wins, as it knows the file best.
 fn jsonl(text: &[u8]) -> Option<Format> {
     if !text.starts_with(b"{") {
         return None;
@@ -104,20 +105,20 @@ fn jsonl(text: &[u8]) -> Option<Format> {
     Format::from_mapping(best.clone()).ok()
 }
 
-/// A length and a type that has it, again and again.
+/// Returns whether the bytes are ITCH: a length and a type of that length, again and again.
 fn is_itch(head: &[u8]) -> bool {
-    let (framer, mut at, mut messages) = (itch::ItchFramer::default(), 0, 0);
+    let (framer, mut offset, mut messages) = (itch::ItchFramer::default(), 0, 0);
     while messages < RECORDS_LOOKED_AT {
-        let itch::NextItchFrame::Message(found) = framer.frame(head, at, false) else { break };
-        if itch::ItchMessage::of(found.body(head)).is_none_or(|m| m.check().is_err()) {
+        let itch::NextItchFrame::Message(frame) = framer.frame(head, offset, false) else { break };
+        if itch::ItchMessage::of(frame.body(head)).is_none_or(|m| m.check().is_err()) {
             return false;
         }
-        (at, messages) = (found.span.end, messages + 1);
+        (offset, messages) = (frame.span.end, messages + 1);
     }
     messages > 1
 }
 
-/// A capture with a datagram among its first ones that is a packet of IEX-TP, as long as its head says.
+/// Returns whether the bytes are a capture whose first datagrams include an IEX-TP packet as long as its head states.
 fn is_iex(head: &[u8]) -> bool {
     if !is_capture(head) {
         return false;
@@ -148,24 +149,24 @@ fn is_iex(head: &[u8]) -> bool {
     false
 }
 
-/// The shipped layout by which the header reads well, and whatever follows it.
+/// Finds the shipped layout by which the header and the following records read well.
 fn fixed(head: &[u8]) -> Option<Format> {
     Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
         let mut decoder = FixedWidthDecoder::new(fixed_format::layout(mapping).ok()?);
-        let mut at = 0;
+        let mut offset = 0;
         for _ in 0..RECORDS_LOOKED_AT {
-            match decoder.next(head, at, 0, false) {
-                NextRecord::Record { end, .. } => at = end,
+            match decoder.next(head, offset, 0, false) {
+                NextRecord::Record { end, .. } => offset = end,
                 NextRecord::Bad { .. } => return None,
                 NextRecord::Incomplete { .. } | NextRecord::End => break,
             }
         }
-        (at > 0).then(|| Format::from_mapping(mapping.clone()).ok()).flatten()
+        (offset > 0).then(|| Format::from_mapping(mapping.clone()).ok()).flatten()
     })
 }
 
-/// The shipped mapping that takes the header, where the header has all columns of its layout, or its layout all columns of
-/// the header; of several the one that knows most of the columns.
+/// Finds the shipped mapping that accepts the header. The header must have all columns of its layout, or the layout
+/// all columns of the header. If several fit, the mapping that knows most columns wins.
 fn csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
     let fits = csv.filter_map(|mapping| {
@@ -176,17 +177,19 @@ fn csv(head: &[u8]) -> Option<Format> {
             _ => return None,
         }
         let names = decoder.names();
-        let known = names.iter().filter(|name| layout.header_names().any(|column| column == *name)).count();
+        let known_columns =
+            names.iter().filter(|name| layout.header_names().any(|column| column == *name)).count();
         let has_all = layout.header_names().all(|column| names.iter().any(|name| name == column));
-        (has_all || known == names.len()).then_some((known, mapping))
+        (has_all || known_columns == names.len()).then_some((known_columns, mapping))
     });
-    fits.max_by_key(|(known, _)| *known).and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
+    fits.max_by_key(|(known_columns, _)| *known_columns)
+        .and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
 }
 
 /// Enough to distinguish one layout from another.
 const RECORDS_LOOKED_AT: usize = 10;
 
-/// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
+/// Returns whether the text is a message in blocks, or a body of fields in the first lines: `:20:` and others.
 fn is_swift(text: &[u8]) -> bool {
     let mut fields = SwiftFieldTokenizer::new();
     let framer = SwiftFramer::default();
@@ -202,13 +205,13 @@ fn is_swift(text: &[u8]) -> bool {
     }
 }
 
-/// A postmark, or a header with a date and who wrote.
+/// Returns whether the text starts with a postmark, or with a header that has a date and a sender.
 fn is_mail(text: &[u8]) -> bool {
     let wanted = ["date".to_owned(), "from[].email".to_owned()];
     has_paths(TextKind::Mail, text, &wanted, &[]) || mail::has_header(text)
 }
 
-/// The shipped mapping for news in XML with this root.
+/// Returns the shipped mapping for news in XML with this root.
 fn news_mapping(root: &str) -> &'static str {
     match root {
         "rss" | "RDF" | "item" => "rss-news",
@@ -217,7 +220,7 @@ fn news_mapping(root: &str) -> &'static str {
     }
 }
 
-/// XML, with a header or document near the start whose namespace names a message.
+/// Returns whether the text is XML with a header or document near the start whose namespace names a message.
 fn is_iso20022(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     let mut decoder = iso20022::Iso20022Decoder::default();
@@ -238,7 +241,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|w| w == part)
 }
 
-fn seen(head: &[u8]) -> String {
+fn describe_content(head: &[u8]) -> String {
     match head {
         [] => "the file is empty".to_owned(),
         _ if is_capture(head) => "a capture; say what its packets hold".to_owned(),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The next source of a directory.
 #[derive(Debug)]
 pub enum NextFolderSource {
-    /// A source: one that the tape knows and that has not ended, or a new one with its facts.
+    /// A source: an unfinished one that the tape knows, or a new one with its facts.
     Source(PendingSource, Option<Box<SourceFacts>>),
     /// Nothing now.
     Nothing,
@@ -28,25 +28,25 @@ pub enum NextFolderSource {
 pub struct SourceFolder {
     feed: String,
     dir: PathBuf,
-    sort: FolderKind,
+    kind: FolderKind,
     /// Sources that the tape knows and that have not ended.
     resume: VecDeque<PendingSource>,
-    taken: BTreeSet<String>,
+    known_names: BTreeSet<String>,
     contents: Vec<KnownContent>,
-    /// Files that were begun in this run, by the hash of their first bytes, so that none is read under two names; none
-    /// where that may be.
-    begun: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
+    /// Files begun in this run, by the hash of their first bytes, so that no content is read under two names; `None`
+    /// if that is allowed.
+    files_by_hash: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
     ready: BTreeSet<String>,
     /// Files read to their end lately, with their lengths: they must not grow any more.
     ended: VecDeque<(PathBuf, u64)>,
-    every: Duration,
-    looked: Option<Instant>,
+    scan_interval: Duration,
+    last_look: Option<Instant>,
     next_index: usize,
     closed: bool,
     /// The greatest name that was given.
     greatest: String,
     /// Names that came after a greater one, to be reported.
-    overtaken: Vec<String>,
+    overtaken_names: Vec<String>,
 }
 
 /// The tape's knowledge of a directory.
@@ -57,7 +57,7 @@ pub struct KnownFolder {
     /// The contents of all sources of the tape.
     pub contents: Vec<KnownContent>,
     /// A file may be read although another source has the same content.
-    pub again: bool,
+    pub allows_same_content: bool,
 }
 
 /// A source of the tape.
@@ -66,15 +66,15 @@ pub struct KnownFile {
     /// The point at which reading continues.
     pub pending: PendingSource,
     /// Nothing of it is to be read any more.
-    pub done: bool,
+    pub is_done: bool,
     /// Another file has its name now.
-    pub fresh: bool,
+    pub is_fresh: bool,
 }
 
 /// The kind of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
-    /// Files that others write; `follow`: more may come.
+    /// Files that others write; with `follow`, more may appear.
     #[allow(missing_docs)]
     Files { follow: bool },
     /// A journal of streams.
@@ -93,46 +93,54 @@ const WATCHED_MAX: usize = 64;
 const NAMES_MAX: usize = 100_000;
 
 impl SourceFolder {
-    /// The sources of `feed` in `dir`; `known` are those on the tape.
-    pub fn new(feed: String, dir: PathBuf, sort: FolderKind, known: KnownFolder, every: Duration) -> Self {
+    /// Makes the folder of `feed` in `dir`; `folder` states which files the tape knows.
+    pub fn new(
+        feed: String,
+        dir: PathBuf,
+        kind: FolderKind,
+        folder: KnownFolder,
+        scan_interval: Duration,
+    ) -> Self {
         let name = |p: &PendingSource| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let taken: BTreeSet<_> = known.files.iter().filter(|f| !f.fresh).map(|f| name(&f.pending)).collect();
-        let greatest = taken.iter().max().cloned().unwrap_or_default();
-        let next_index = known.files.len();
-        let resume = known.files.into_iter().filter(|f| !f.done).map(|f| f.pending).collect();
+        let known_names: BTreeSet<_> =
+            folder.files.iter().filter(|f| !f.is_fresh).map(|f| name(&f.pending)).collect();
+        let greatest = known_names.iter().max().cloned().unwrap_or_default();
+        let next_index = folder.files.len();
+        let resume = folder.files.into_iter().filter(|f| !f.is_done).map(|f| f.pending).collect();
         Self {
             feed,
             dir,
-            sort,
+            kind,
             resume,
-            taken,
-            contents: known.contents,
-            begun: (matches!(sort, FolderKind::Files { .. }) && !known.again).then(BTreeMap::new),
+            known_names,
+            contents: folder.contents,
+            files_by_hash: (matches!(kind, FolderKind::Files { .. }) && !folder.allows_same_content)
+                .then(BTreeMap::new),
             ready: BTreeSet::new(),
             ended: VecDeque::new(),
-            every,
-            looked: None,
+            scan_interval,
+            last_look: None,
             next_index,
             closed: false,
             greatest,
-            overtaken: Vec::new(),
+            overtaken_names: Vec::new(),
         }
     }
 
-    /// Names that came after a greater one had begun, since it was last asked: they wait for the next one.
+    /// Takes the names that appeared after a greater name had begun. They must wait for the next run.
     pub fn take_overtaken(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.overtaken)
+        std::mem::take(&mut self.overtaken_names)
     }
 
-    /// The next look is at the directory, however short ago the last one was.
+    /// Makes the next call scan the directory, even if the last scan is recent.
     pub fn look_again(&mut self) {
-        self.looked = None;
+        self.last_look = None;
     }
 
-    /// The next source.
+    /// Returns the next source.
     ///
     /// # Errors
-    /// When the directory cannot be read, or a file that was read to its end has grown.
+    /// Fails if the directory cannot be read, or a file that was read to its end has grown.
     pub fn next(&mut self) -> Result<NextFolderSource, Error> {
         if let Some(pending) = self.resume.pop_front() {
             return Ok(NextFolderSource::Source(pending, None));
@@ -141,7 +149,7 @@ impl SourceFolder {
             self.look()?;
         }
         let Some(name) = self.ready.pop_first() else {
-            let more = match self.sort {
+            let more = match self.kind {
                 FolderKind::Files { follow } => follow,
                 FolderKind::Streams | FolderKind::Packets => !self.closed,
             };
@@ -151,7 +159,7 @@ impl SourceFolder {
             PendingSource { index: self.next_index, path: self.dir.join(&name), ..PendingSource::default() };
         self.refuse_twice(&pending.path, &name)?;
         self.next_index += 1;
-        self.taken.insert(name.clone());
+        self.known_names.insert(name.clone());
         if name > self.greatest {
             self.greatest.clone_from(&name);
         }
@@ -161,10 +169,10 @@ impl SourceFolder {
         ))
     }
 
-    /// That the file does not begin with all that another one holds. An empty one holds nothing.
+    /// Fails if the file begins with the whole content of another file. An empty file has no content.
     fn refuse_twice(&mut self, path: &Path, name: &str) -> Result<(), Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
-        let Some(begun) = &mut self.begun else { return Ok(()) };
+        let Some(files_by_hash) = &mut self.files_by_hash else { return Ok(()) };
         for content in &self.contents {
             if content.is_in(path).map_err(fail)? {
                 return Err(content.error(&self.feed, name));
@@ -174,15 +182,15 @@ impl SourceFolder {
         if first.is_empty() {
             return Ok(());
         }
-        let same_start = begun.entry(*blake3::hash(&first).as_bytes()).or_default();
-        for other in same_start.iter() {
+        let same_start = files_by_hash.entry(*blake3::hash(&first).as_bytes()).or_default();
+        for other_path in same_start.iter() {
             // A file that was removed meanwhile cannot be compared.
-            if other.exists() && known_content::begins_with(path, other).map_err(fail)? {
-                let other = other.file_name().unwrap_or_default().to_string_lossy();
+            if other_path.exists() && known_content::begins_with(path, other_path).map_err(fail)? {
+                let other_name = other_path.file_name().unwrap_or_default().to_string_lossy();
                 let feed = &self.feed;
                 return Err(known_content::same_content(
                     SourceName { feed, file: name },
-                    SourceName { feed, file: &other },
+                    SourceName { feed, file: &other_name },
                 ));
             }
         }
@@ -190,12 +198,13 @@ impl SourceFolder {
         Ok(())
     }
 
-    /// Whether the file at `path` is ended by what else is there; its reader then looks for its end once more.
+    /// Returns whether other files in the directory show that the file at `path` is complete. If so, its reader must
+    /// look for its end once more.
     ///
     /// # Errors
-    /// As [`SourceFolder::next`].
+    /// Fails as [`SourceFolder::next`] does.
     pub fn ends(&mut self, path: &Path) -> Result<bool, Error> {
-        if self.sort == (FolderKind::Files { follow: false }) {
+        if self.kind == (FolderKind::Files { follow: false }) {
             return Ok(true);
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -203,15 +212,16 @@ impl SourceFolder {
         if !greater(&self.ready) {
             self.look()?;
         }
-        if matches!(self.sort, FolderKind::Files { .. }) && greater(&self.taken) {
+        if matches!(self.kind, FolderKind::Files { .. }) && greater(&self.known_names) {
             return Ok(true);
         }
         Ok(!self.resume.is_empty()
             || greater(&self.ready)
-            || (self.closed && self.sort != FolderKind::Streams))
+            || (self.closed && self.kind != FolderKind::Streams))
     }
 
-    /// Whether there is another source, as of the last look; a file that ended because of others has one after it.
+    /// Returns whether the last scan found another source. A file that ended because of other files has a source
+    /// after it.
     pub fn has_more(&self) -> bool {
         !self.resume.is_empty() || !self.ready.is_empty()
     }
@@ -225,16 +235,16 @@ impl SourceFolder {
     }
 
     fn look(&mut self) -> Result<(), Error> {
-        if self.looked.is_some_and(|at| at.elapsed() < self.every) {
+        if self.last_look.is_some_and(|look_time| look_time.elapsed() < self.scan_interval) {
             return Ok(());
         }
         // The mark of a closed journal is looked for before its files: then all files are there.
-        let closed = self.sort != FolderKind::Files { follow: true } && self.dir.join(CLOSED).exists();
+        let closed = self.kind != FolderKind::Files { follow: true } && self.dir.join(CLOSED).exists();
         let fail = |source| Error::Read { path: self.dir.clone(), offset: 0, source };
         let entries = match std::fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             // A journal is made with its first byte.
-            Err(e) if e.kind() == ErrorKind::NotFound && !matches!(self.sort, FolderKind::Files { .. }) => {
+            Err(e) if e.kind() == ErrorKind::NotFound && !matches!(self.kind, FolderKind::Files { .. }) => {
                 return Ok(());
             }
             Err(e) => return Err(fail(e)),
@@ -242,10 +252,10 @@ impl SourceFolder {
         for entry in entries {
             let entry = entry.map_err(fail)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if self.wants(&name) && !self.taken.contains(&name) && entry.path().is_file() {
-                let follows = self.sort == FolderKind::Files { follow: true };
+            if self.wants(&name) && !self.known_names.contains(&name) && entry.path().is_file() {
+                let follows = self.kind == FolderKind::Files { follow: true };
                 if follows && name < self.greatest && !self.ready.contains(&name) {
-                    self.overtaken.push(name.clone());
+                    self.overtaken_names.push(name.clone());
                 }
                 self.ready.insert(name);
                 if self.ready.len() > NAMES_MAX {
@@ -255,21 +265,21 @@ impl SourceFolder {
         }
         for (path, length) in &self.ended {
             if std::fs::metadata(path).is_ok_and(|m| m.len() != *length) {
-                let what = "has changed after it was read to its end; a file ends when one of a greater name is there";
+                let reason = "has changed after it was read to its end; a file ends when one of a greater name is there";
                 return Err(Error::Read {
                     path: path.clone(),
                     offset: *length,
-                    source: std::io::Error::other(what),
+                    source: std::io::Error::other(reason),
                 });
             }
         }
         self.closed = closed;
-        self.looked = Some(Instant::now());
+        self.last_look = Some(Instant::now());
         Ok(())
     }
 
     fn wants(&self, name: &str) -> bool {
-        match self.sort {
+        match self.kind {
             FolderKind::Files { .. } => {
                 let is_unfinished =
                     name.starts_with('.') || name.ends_with(".tmp") || name.ends_with(".part");
@@ -280,9 +290,9 @@ impl SourceFolder {
         }
     }
 
-    /// The kind of the directory.
+    /// Returns the kind of the directory.
     pub fn kind(&self) -> FolderKind {
-        self.sort
+        self.kind
     }
 }
 

@@ -75,12 +75,12 @@ impl DirectoryWatcher {
         }
     }
 
-    fn note(&self, watch: i32, what: ReadFlags) {
+    fn note(&self, watch: i32, flags: ReadFlags) {
         // More has come than the kernel keeps: anything may have grown.
-        let any = what.contains(ReadFlags::QUEUE_OVERFLOW);
+        let any = flags.contains(ReadFlags::QUEUE_OVERFLOW);
         for (_, feed) in self.feeds.iter().filter(|(w, _)| any || *w == watch) {
             let stats = &self.stats.feeds[*feed];
-            if what.contains(ReadFlags::IGNORED) {
+            if flags.contains(ReadFlags::IGNORED) {
                 // The directory is gone, and another one of its name is not watched.
                 stats.watched.store(false, Ordering::Relaxed);
             }

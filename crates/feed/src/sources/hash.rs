@@ -17,25 +17,25 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a stretch.
+/// The length of a stretch, in bytes.
 const STRETCH: u64 = 1 << 20;
 
 /// Bytes read at once, so that they are still near when they are hashed.
 const READ_BYTES: usize = 1 << 17;
 
-/// Bytes of a file, and their hash in hex.
+/// Returns the length of a file in bytes and its hash in hex.
 ///
 /// # Errors
-/// When it cannot be read, or is cut meanwhile.
+/// Fails if the file cannot be read, or is cut meanwhile.
 pub fn hash_file(file: &File, threads: usize) -> Result<(u64, String)> {
     let size = file.metadata()?.len();
     Ok((size, hash_prefix(file, size, threads)?))
 }
 
-/// The hash of a file's first `size` bytes, in hex.
+/// Hashes a file's first `size` bytes and returns the hash in hex.
 ///
 /// # Errors
-/// When it cannot be read, or is shorter.
+/// Fails if the file cannot be read, or is shorter.
 pub fn hash_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     if size <= STRETCH {
         let mut hasher = blake3::Hasher::new();
@@ -45,16 +45,16 @@ pub fn hash_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     let stretches = size.div_ceil(STRETCH);
     let threads = (threads.max(1) as u64).min(stretches);
     let each = |thread: u64| -> Result<Vec<ChainingValue>> {
-        (thread..stretches).step_by(threads as usize).map(|i| stretch(file, i, size)).collect()
+        (thread..stretches).step_by(threads as usize).map(|i| hash_stretch(file, i, size)).collect()
     };
     let lanes = std::thread::scope(|scope| {
         let each = &each;
-        let others: Vec<_> =
+        let handles: Vec<_> =
             (1..threads).map(|t| std::thread::Builder::new().spawn_scoped(scope, move || each(t))).collect();
         let mut lanes = vec![each(0)];
-        for (t, other) in (1..threads).zip(others) {
+        for (t, spawn_outcome) in (1..threads).zip(handles) {
             // A thread that could not be had costs time only.
-            lanes.push(match other {
+            lanes.push(match spawn_outcome {
                 Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 Err(_) => each(t),
             });
@@ -68,7 +68,7 @@ pub fn hash_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     Ok(hash.to_hex().to_string())
 }
 
-/// The value of the tree over `length` bytes from `start`, which is that of a stretch.
+/// Computes the tree's value over `length` bytes from `start`, which must be the start of a stretch.
 fn merged(start: u64, length: u64, value: &impl Fn(u64) -> ChainingValue) -> ChainingValue {
     if length <= STRETCH {
         return value(start / STRETCH);
@@ -78,7 +78,7 @@ fn merged(start: u64, length: u64, value: &impl Fn(u64) -> ChainingValue) -> Cha
     merge_subtrees_non_root(&a, &b, Mode::Hash)
 }
 
-fn stretch(file: &File, i: u64, size: u64) -> Result<ChainingValue> {
+fn hash_stretch(file: &File, i: u64, size: u64) -> Result<ChainingValue> {
     let start = i * STRETCH;
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(start);
@@ -88,14 +88,14 @@ fn stretch(file: &File, i: u64, size: u64) -> Result<ChainingValue> {
 
 fn update(file: &File, range: std::ops::Range<u64>, hasher: &mut blake3::Hasher) -> Result<()> {
     let mut buf = vec![0; READ_BYTES.min((range.end - range.start) as usize)];
-    let mut at = range.start;
-    while at < range.end {
-        let want = buf.len().min((range.end - at) as usize);
-        match file.read_at(&mut buf[..want], at) {
+    let mut offset = range.start;
+    while offset < range.end {
+        let want = buf.len().min((range.end - offset) as usize);
+        match file.read_at(&mut buf[..want], offset) {
             Ok(0) => return Err(Error::new(ErrorKind::UnexpectedEof, "it was cut while it was read")),
             Ok(n) => {
                 hasher.update(&buf[..n]);
-                at += n as u64;
+                offset += n as u64;
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
@@ -109,7 +109,8 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A hash that depended on the number of threads would make a restart with another one a different source.
+    /// Guards against a hash that depends on the number of threads: a restart with another number would see a
+    /// different source.
     #[test]
     fn the_hash_is_that_of_the_whole_at_any_number_of_threads() {
         let bytes: Vec<u8> =

@@ -7,24 +7,25 @@ use crate::sources::open::first_bytes;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a head that each message in quarantine has in its event, at most. A longer one is on the tape once: a header of
-/// 64 KiB would make the tape of a file of short bad rows thousands of times as long as the file.
+/// The maximum length of a head, in bytes, that each quarantine event holds itself. A longer head is on the tape
+/// once: a header of 64 KiB in each event would make the tape of a file of short bad rows thousands of times as long
+/// as the file.
 const OWN_HEAD_BYTES_MAX: usize = 256;
 
 /// The head of the source that is being read.
 #[derive(Debug, Default)]
 pub struct SourceHead {
     /// Index of the source, and its first bytes.
-    of: Option<(usize, Arc<[u8]>)>,
+    source_and_bytes: Option<(usize, Arc<[u8]>)>,
     /// They are what its name says.
-    named: bool,
+    is_from_name: bool,
 }
 
 impl SourceHead {
-    /// Gives a block that was just filled the head of its source.
+    /// Gives a newly filled block the head of its source.
     ///
     /// # Errors
-    /// When a run resumes in the middle of a source and cannot read its start.
+    /// Fails if a run resumes in the middle of a source and cannot read its start.
     pub fn give(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
         self.set_head(block, format, path)?;
         block.is_head_defined = block.head.len() > OWN_HEAD_BYTES_MAX;
@@ -32,14 +33,15 @@ impl SourceHead {
     }
 
     fn set_head(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
-        if let Some((_, head)) = self.of.as_ref().filter(|(source, _)| self.named && *source == block.source)
+        if let Some((_, head)) =
+            self.source_and_bytes.as_ref().filter(|(source, _)| self.is_from_name && *source == block.source)
         {
             block.head = head.clone();
             return Ok(());
         }
         if let Some(head) = format.head_of_name(path)? {
             block.head = Arc::from(head);
-            (self.of, self.named) = (Some((block.source, block.head.clone())), true);
+            (self.source_and_bytes, self.is_from_name) = (Some((block.source, block.head.clone())), true);
             return Ok(());
         }
         let most = format.head_bytes();
@@ -47,8 +49,9 @@ impl SourceHead {
         if most == 0 || block.walker.is_some() {
             return Ok(());
         }
-        let known = self.of.as_ref().filter(|(source, _)| *source == block.source && block.base > 0);
-        let head = match known {
+        let known_head =
+            self.source_and_bytes.as_ref().filter(|(source, _)| *source == block.source && block.base > 0);
+        let head = match known_head {
             Some((_, head)) => head.clone(),
             None if block.base == 0 => format.head(path, &block.bytes),
             None => {
@@ -59,7 +62,7 @@ impl SourceHead {
             }
         };
         block.head = head.clone();
-        (self.of, self.named) = (Some((block.source, head)), false);
+        (self.source_and_bytes, self.is_from_name) = (Some((block.source, head)), false);
         Ok(())
     }
 }

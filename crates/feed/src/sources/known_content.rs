@@ -18,15 +18,15 @@ pub struct KnownContent {
     pub bytes: u64,
     /// Their hash.
     pub hash: String,
-    /// Place and hash of its first message; then `bytes` and `hash` are of what is unpacked.
+    /// Offset and hash of its first message; if present, `bytes` and `hash` refer to the unpacked content.
     pub first: Option<String>,
 }
 
 impl KnownContent {
-    /// Whether the file at `path` begins with all of it.
+    /// Returns whether the file at `path` begins with the whole content.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if the file cannot be read.
     pub fn is_in(&self, path: &Path) -> std::io::Result<bool> {
         let Some(first) = &self.first else {
             let file = File::open(path)?;
@@ -41,18 +41,18 @@ impl KnownContent {
         Ok(prefix.hash.bytes() == self.bytes && prefix.hash.hex() == self.hash)
     }
 
-    /// That `file` of `feed` has it, too.
+    /// Makes the error for `file` of `feed`, which has the same content.
     pub fn error(&self, feed: &str, file: &str) -> Error {
         same_content(SourceName { feed, file }, SourceName { feed: &self.feed, file: &self.file })
     }
 }
 
-/// Whether the file at `path` begins with all that the one at `other` holds.
+/// Returns whether the file at `path` begins with the whole content of the file at `other_path`.
 ///
 /// # Errors
-/// When one of them cannot be read.
-pub fn begins_with(path: &Path, other: &Path) -> std::io::Result<bool> {
-    let (mut a, mut b) = (open::unpack(File::open(path)?)?, open::unpack(File::open(other)?)?);
+/// Fails if a file cannot be read.
+pub fn begins_with(path: &Path, other_path: &Path) -> std::io::Result<bool> {
+    let (mut a, mut b) = (open::unpack(File::open(path)?)?, open::unpack(File::open(other_path)?)?);
     let (mut of_a, mut of_b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     loop {
         let n = read_full(&mut b, &mut of_b)?;
@@ -87,12 +87,12 @@ pub struct SourceName<'f> {
     pub file: &'f str,
 }
 
-/// The error for equal content under two names.
-pub fn same_content(this: SourceName<'_>, other: SourceName<'_>) -> Error {
-    let what = format!(
+/// Makes the error for equal content under two names.
+pub fn same_content(this: SourceName<'_>, other_source: SourceName<'_>) -> Error {
+    let difference = format!(
         "it holds what {} of feed {} holds; leave one of them out, or read it a second time with \
          --again (again = true)",
-        other.file, other.feed
+        other_source.file, other_source.feed
     );
-    Error::SourceChanged { feed: this.feed.to_owned(), file: this.file.to_owned(), what }
+    Error::SourceChanged { feed: this.feed.to_owned(), file: this.file.to_owned(), difference }
 }

@@ -21,12 +21,12 @@ use unitape_model::ErrorCause;
 pub enum RestartMode {
     /// It ends.
     Never,
-    /// A failed feed is tried again, if the cause lies outside the data.
+    /// A failed feed is retried if the cause lies outside the data.
     #[default]
     OnFailure,
 }
 
-/// Whether and how soon a feed that fails is tried again.
+/// Whether and how soon a failed feed is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartPolicy {
     /// Whether.
@@ -42,12 +42,12 @@ impl Default for RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Whether what failed for this cause is tried again.
+    /// Returns whether to retry after a failure with this cause.
     pub fn tries_again(&self, cause: ErrorCause) -> bool {
         self.restart == RestartMode::OnFailure && cause == ErrorCause::Outside
     }
 
-    /// The wait after one of this length; the first one follows zero.
+    /// Returns the wait after a wait of length `before`, which is zero before the first wait.
     pub fn next_wait(&self, before: Duration) -> Duration {
         (before * 2).max(WAIT_MIN).min(self.backoff_max.max(WAIT_MIN))
     }
@@ -67,9 +67,9 @@ pub enum LinkState {
     Waiting,
     /// A sender is connected.
     Connected,
-    /// It has failed, and is tried again.
+    /// It has failed, and is being retried.
     Failed,
-    /// Nothing more comes in this run.
+    /// No more data arrives in this run.
     Ended,
 }
 
@@ -103,7 +103,8 @@ impl FeedAvailability {
         self.gone_ns = i64::MAX;
     }
 
-    /// Until when a merge waits for it before it places what came at `came_ns`; `None` when it does not wait any more.
+    /// Returns until when a merge waits for this link before it places a message that arrived at `came_ns`. Returns
+    /// `None` if the merge no longer waits.
     pub fn waits_until(&self, came_ns: i64, wait: MergeWait) -> Option<i64> {
         if self.absent {
             return None;
@@ -118,7 +119,8 @@ impl FeedAvailability {
 /// The time that a merge waits for an idle feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeWait {
-    /// So long after the receipt of what is to be placed, as long as the feed has a sender; and so long after it lost that.
+    /// The wait after the receipt of the unit to be placed, while the feed has a sender; after losing the sender, the
+    /// wait since that moment.
     Bounded(Duration),
     /// Until it brings something, fails or ends.
     Unbounded,
@@ -145,7 +147,7 @@ pub enum FeedStage {
 pub struct FeedLinkStatus {
     /// A [`LinkState`]: open, waiting or connected.
     state: AtomicU8,
-    /// Bits of [`FeedStage`]: what has failed and is tried again.
+    /// Bits of [`FeedStage`]: the parts that have failed and are being retried.
     failing: AtomicU8,
     failures: AtomicU64,
     gave_up: AtomicBool,
@@ -157,14 +159,14 @@ pub struct FeedLinkStatus {
 
 #[derive(Debug)]
 struct LinkFailure {
-    why: String,
+    reason: String,
     cause: ErrorCause,
-    /// It is not tried again.
+    /// Whether it is not retried.
     lasting: bool,
 }
 
 impl FeedLinkStatus {
-    /// Its state, as statistics show it; `ended` says whether more comes.
+    /// Returns the link's state for statistics; `ended` must be true if no more data will arrive.
     pub fn state(&self, ended: bool) -> LinkState {
         match self.state.load(Ordering::Relaxed) {
             _ if self.gave_up.load(Ordering::Relaxed) || ended => LinkState::Ended,
@@ -175,28 +177,28 @@ impl FeedLinkStatus {
         }
     }
 
-    /// A receiver of connections waits for a sender.
+    /// Marks the receiver as waiting for a sender.
     pub fn wait(&self) {
         self.state.store(WAITING, Ordering::Release);
     }
 
-    /// A sender is connected.
+    /// Marks a sender as connected.
     pub fn connect(&self) {
         self.state.store(CONNECTED, Ordering::Release);
     }
 
-    /// Whether it waits for a sender.
+    /// Returns whether the receiver waits for a sender.
     pub fn is_waiting(&self) -> bool {
         // Acquire: pairs with the Release in `wait`; what the last sender brought is in the journal.
         self.state.load(Ordering::Acquire) == WAITING
     }
 
-    /// Its source has come to its end.
+    /// Marks the link's source as complete.
     pub fn complete(&self) {
         self.complete.store(true, Ordering::Relaxed);
     }
 
-    /// Whether its source has come to its end, or it has failed for good: no later run has more of it to wait for.
+    /// Returns whether the source is complete or has failed for good. Then later runs need not wait for more data.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Relaxed) || self.has_given_up()
     }
@@ -206,8 +208,8 @@ impl FeedLinkStatus {
         self.failures.store(failures, Ordering::Relaxed);
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.as_ref().is_none_or(|f| !f.lasting) {
-            *failure = error.map(|why| LinkFailure {
-                why: why.to_owned(),
+            *failure = error.map(|reason| LinkFailure {
+                reason: reason.to_owned(),
                 cause: ErrorCause::Outside,
                 lasting: false,
             });
@@ -222,12 +224,12 @@ impl FeedLinkStatus {
         }
     }
 
-    /// Notes that a part failed and is tried again.
-    pub fn note_failure(&self, part: FeedStage, why: &str, cause: ErrorCause) {
+    /// Notes that a part failed and is being retried.
+    pub fn note_failure(&self, part: FeedStage, reason: &str, cause: ErrorCause) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = failure.as_ref().is_some_and(|f| f.why == why || f.lasting);
-        if !known {
-            *failure = Some(LinkFailure { why: why.to_owned(), cause, lasting: false });
+        let is_known = failure.as_ref().is_some_and(|f| f.reason == reason || f.lasting);
+        if !is_known {
+            *failure = Some(LinkFailure { reason: reason.to_owned(), cause, lasting: false });
         }
         drop(failure);
         // Release: pairs with the Acquire in `is_failing`; what was received before is in the journal.
@@ -235,8 +237,8 @@ impl FeedLinkStatus {
         if before & part as u8 == 0 {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
-        if !known {
-            self.note(format!("has failed and is tried again: {why}"));
+        if !is_known {
+            self.note(format!("has failed and is tried again: {reason}"));
         }
     }
 
@@ -252,12 +254,12 @@ impl FeedLinkStatus {
         }
     }
 
-    /// Notes that nothing is tried again.
-    pub fn end(&self, why: String, cause: ErrorCause) {
-        self.note(format!("ends: {why}"));
+    /// Notes that no part is retried any more.
+    pub fn end(&self, reason: String, cause: ErrorCause) {
+        self.note(format!("ends: {reason}"));
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.as_ref().is_none_or(|f| !f.lasting) {
-            *failure = Some(LinkFailure { why, cause, lasting: true });
+            *failure = Some(LinkFailure { reason, cause, lasting: true });
         }
         drop(failure);
         if self.failing.swap(0, Ordering::Relaxed) == 0 {
@@ -267,27 +269,27 @@ impl FeedLinkStatus {
         self.gave_up.store(true, Ordering::Release);
     }
 
-    /// Whether a part has failed and is tried again.
+    /// Returns whether a part of the link has failed and is being retried.
     pub fn is_failing(&self) -> bool {
         // Acquire: pairs with the Release in `falter`.
         self.failing.load(Ordering::Acquire) != 0
     }
 
-    /// Whether it has failed for good: what is in the journal is all.
+    /// Returns whether the link has failed for good: the journal gets no more data.
     pub fn has_given_up(&self) -> bool {
         // Acquire: pairs with the Release in `end`.
         self.gave_up.load(Ordering::Acquire)
     }
 
-    /// Times that it failed.
+    /// Returns the number of failures.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Why it has failed, as long as it has.
+    /// Returns the reason for the present failure, if there is one.
     pub fn failure(&self) -> Option<(String, ErrorCause)> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().map(|f| (f.why.clone(), f.cause))
+        failure.as_ref().map(|f| (f.reason.clone(), f.cause))
     }
 
     /// Has a line about the feed printed.
@@ -300,7 +302,7 @@ impl FeedLinkStatus {
         }
     }
 
-    /// The next line to print.
+    /// Takes the next line to print.
     pub fn next_note(&self) -> Option<String> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.pop_front().or_else(|| match self.notes_left_out.swap(0, Ordering::Relaxed) {
@@ -320,7 +322,7 @@ const NOTES_MAX: usize = 64;
 mod tests {
     use super::*;
 
-    /// A disk that fills up while a file cannot be read are two causes, and the first that goes does not end the other.
+    /// Guards against one recovery that hides another failure: a full disk and an unreadable file are two causes.
     #[test]
     fn two_parts_fail_and_continue_one_by_one() {
         let link = FeedLinkStatus::default();

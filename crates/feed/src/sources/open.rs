@@ -36,7 +36,7 @@ pub struct SourceReader {
     /// The bytes before this offset are on the tape.
     from: u64,
     /// End of the last block.
-    given: u64,
+    block_end: u64,
     /// Bytes after the last cut.
     carry: Vec<u8>,
     packaging: SourcePackaging,
@@ -113,10 +113,10 @@ pub enum BlockFill {
     Nothing,
 }
 
-/// A message that spans more than this without a cut is passed on as it comes; the decoder will decide on it.
+/// A message that spans more bytes than this without a cut is passed on as it arrives; the decoder decides on it.
 const UNCUT_BYTES_MAX: usize = 16 << 20;
 
-/// A file, read as far as its limits say: at the end of one that may grow there is nothing *now*.
+/// A file, read as far as its limits allow: at the end of a growing file there is no data *now*.
 struct TailReader {
     file: File,
     limits: Arc<ReadLimits>,
@@ -124,8 +124,8 @@ struct TailReader {
     last: Option<LastBytes>,
 }
 
-/// The last bytes that were read of a file. If a file was cut and rewritten beyond what was read, its length does not
-/// show it.
+/// The last bytes that were read of a file. Its length alone does not show that a file was cut and rewritten beyond
+/// the part that was read.
 #[derive(Default)]
 struct LastBytes {
     bytes: Vec<u8>,
@@ -136,23 +136,23 @@ struct LastBytes {
 impl LastBytes {
     const MAX: usize = 256;
 
-    /// Takes what was read at `at`; nothing is at the end.
+    /// Checks bytes that were read at `offset`; no bytes mean the end of the file.
     ///
     /// # Errors
-    /// When the file grew after its end and no longer has the bytes that were read before.
-    fn take(&mut self, file: &File, at: u64, read: &[u8]) -> std::io::Result<()> {
+    /// Fails if the file grew after its end and no longer has the bytes that were read before.
+    fn check_read(&mut self, file: &File, offset: u64, read: &[u8]) -> std::io::Result<()> {
         if !read.is_empty() && self.at_end {
             let mut now = [0; Self::MAX];
             let now = &mut now[..self.bytes.len()];
-            file.read_exact_at(now, at - now.len() as u64)?;
+            file.read_exact_at(now, offset - now.len() as u64)?;
             if *now != *self.bytes {
-                let what = "it was rewritten while it was read: the bytes before this place have changed";
-                return Err(std::io::Error::new(ErrorKind::InvalidData, what));
+                let reason = "it was rewritten while it was read: the bytes before this place have changed";
+                return Err(std::io::Error::new(ErrorKind::InvalidData, reason));
             }
         }
         self.at_end = read.is_empty();
-        let kept = self.bytes.len().min(Self::MAX.saturating_sub(read.len()));
-        self.bytes.drain(..self.bytes.len() - kept);
+        let kept_count = self.bytes.len().min(Self::MAX.saturating_sub(read.len()));
+        self.bytes.drain(..self.bytes.len() - kept_count);
         self.bytes.extend_from_slice(&read[read.len().saturating_sub(Self::MAX)..]);
         Ok(())
     }
@@ -160,14 +160,14 @@ impl LastBytes {
 
 impl Read for TailReader {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let at = self.limits.read();
-        let room = self.limits.upto().saturating_sub(at);
+        let offset = self.limits.read();
+        let room = self.limits.upto().saturating_sub(offset);
         let buf_len = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         let n = if buf_len == 0 { 0 } else { self.file.read(&mut buf[..buf_len])? };
         if let Some(last) = &mut self.last {
-            last.take(&self.file, at, &buf[..n])?;
+            last.check_read(&self.file, offset, &buf[..n])?;
         }
-        self.limits.set_read(at + n as u64);
+        self.limits.set_read(offset + n as u64);
         if n == 0 && !buf.is_empty() && !self.limits.complete() {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -180,7 +180,7 @@ impl SourceReader {
     /// with receive times beside it. `None` when it has too few bytes to recognise its format.
     ///
     /// # Errors
-    /// When it cannot be opened, or is not what the tape knows.
+    /// Fails if the file cannot be opened, or differs from the tape's account of it.
     pub fn new(pending: PendingSource, grows: bool, journal: bool) -> Result<Option<Self>, Error> {
         let PendingSource { index, path, from, size, first } = pending;
         let fail = |source| Error::Read { path: path.clone(), offset: from, source };
@@ -194,8 +194,8 @@ impl SourceReader {
         let mut magic = [0; 4];
         let meta = file.metadata().map_err(fail)?;
         let regular = meta.is_file();
-        let known = if regular { file.read_at(&mut magic, 0).map_err(fail)? } else { 0 };
-        if grows && !journal && known < 4 {
+        let magic_length = if regular { file.read_at(&mut magic, 0).map_err(fail)? } else { 0 };
+        if grows && !journal && magic_length < 4 {
             return Ok(None);
         }
         let compressed = !journal && regular && (magic[..2] == GZ || magic == ZST);
@@ -203,14 +203,14 @@ impl SourceReader {
             && !is_first_message(&path, first).map_err(fail)?
         {
             let file = path.display().to_string();
-            let what = "it does not begin with the message that it began with".to_owned();
-            return Err(Error::SourceReplaced { file, what });
+            let difference = "it does not begin with the message that it began with".to_owned();
+            return Err(Error::SourceReplaced { file, difference });
         }
         if grows && !compressed && meta.len() < from {
-            let what = format!("{} bytes, but {from} were read of it before", meta.len());
-            return Err(Error::SourceReplaced { file: path.display().to_string(), what });
+            let difference = format!("{} bytes, but {from} were read of it before", meta.len());
+            return Err(Error::SourceReplaced { file: path.display().to_string(), difference });
         }
-        let capture = !journal && regular && is_capture(&magic[..known]);
+        let capture = !journal && regular && is_capture(&magic[..magic_length]);
         // A pipe cannot seek, and starts at its start; what is compressed or a capture is understood from there.
         let start = if compressed || capture || !regular { 0 } else { from };
         if start > 0 {
@@ -252,20 +252,20 @@ impl SourceReader {
             limits,
             offset: from,
             from,
-            given: from,
+            block_end: from,
             carry: Vec::new(),
             packaging,
             times: None,
         }
     }
 
-    /// This source, to be opened again after the last block.
+    /// Converts the source so that it can be opened again after the last block.
     pub fn into_pending(self) -> PendingSource {
         let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
-        PendingSource { index: self.index, path: self.path, from: self.given, size, first: None }
+        PendingSource { index: self.index, path: self.path, from: self.block_end, size, first: None }
     }
 
-    /// When its file was last written: what it holds came at that time or before.
+    /// Returns when the file was last written: its content arrived at that time or before.
     pub fn modified(&self) -> Option<UnixNanos> {
         let file = self.file()?;
         let since = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -281,31 +281,34 @@ impl SourceReader {
         }
     }
 
-    /// Says that nothing will be added to it.
+    /// Notes that the source will get no more data.
     pub fn mark_complete(&mut self) {
         self.limits.set_complete(true);
     }
 
-    /// Bytes of the file that were read.
+    /// Returns how many bytes of the file were read.
     pub fn read_bytes(&self) -> u64 {
         self.limits.read()
     }
 
-    /// Whether its file is still the one that was opened, and not shorter than what was read of it.
+    /// Fails if the file was replaced or is shorter than the part that was read.
     ///
     /// # Errors
-    /// When it is not.
+    /// Fails if the file was replaced or is shorter than the part that was read.
     pub fn check(&self) -> Result<(), Error> {
         let Some(file) = self.file() else { return Ok(()) };
-        let replaced = |what: String| Error::SourceReplaced { file: self.path.display().to_string(), what };
+        let replaced =
+            |difference: String| Error::SourceReplaced { file: self.path.display().to_string(), difference };
         let fail = |source| Error::Read { path: self.path.clone(), offset: self.offset, source };
-        let own = file.metadata().map_err(fail)?;
-        if own.len() < self.limits.read() {
-            let (have, read) = (own.len(), self.limits.read());
+        let own_metadata = file.metadata().map_err(fail)?;
+        if own_metadata.len() < self.limits.read() {
+            let (have, read) = (own_metadata.len(), self.limits.read());
             return Err(replaced(format!("it was cut to {have} bytes when {read} had been read")));
         }
         match std::fs::metadata(&self.path) {
-            Ok(there) if (there.dev(), there.ino()) != (own.dev(), own.ino()) => {
+            Ok(path_metadata)
+                if (path_metadata.dev(), path_metadata.ino()) != (own_metadata.dev(), own_metadata.ino()) =>
+            {
                 Err(replaced("another file has taken its name".to_owned()))
             }
             Ok(_) => Ok(()),
@@ -319,7 +322,7 @@ impl SourceReader {
     /// Fills `block` with whole messages, as far as that can be guessed, of about `want` bytes.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// Fails if the source cannot be read.
     pub fn fill(&mut self, block: &mut Block, want: usize, format: &Format) -> Result<BlockFill, Error> {
         block.source = self.index;
         block.bytes.clear();
@@ -330,14 +333,14 @@ impl SourceReader {
         let mut new = 0;
         let mut want_now = want;
         loop {
-            let known = self.offset.max(self.from);
+            let known_end = self.offset.max(self.from);
             let got = self.read(&mut block.bytes, want_now)?;
             let (n, end) = match got {
                 ReadOutcome::Bytes(n) => (n, false),
                 ReadOutcome::Nothing => (0, false),
                 ReadOutcome::End => (0, true),
             };
-            new += self.offset.saturating_sub(known) as usize;
+            new += self.offset.saturating_sub(known_end) as usize;
             block.base = self.offset - block.bytes.len() as u64;
             if n == 0 && !end {
                 self.carry.append(&mut block.bytes);
@@ -377,12 +380,12 @@ impl SourceReader {
     fn finish(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
-        self.given = block.base + cut as u64;
+        self.block_end = block.base + cut as u64;
         if let SourcePackaging::Capture(walker) = &mut self.packaging {
             block.walker = Some((**walker).clone());
-            let mut at = 0;
-            while at < cut {
-                at = match walker.next(&block.bytes, at) {
+            let mut offset = 0;
+            while offset < cut {
+                offset = match walker.next(&block.bytes, offset) {
                     NextCaptureRecord::Packet(p) => {
                         block.received_last = p.ts_ns.map(UnixNanos).or(block.received_last);
                         p.end
@@ -398,7 +401,7 @@ impl SourceReader {
         }
     }
 
-    /// The place to cut; 0 when there is no whole message or record.
+    /// Returns the offset at which to cut; 0 if there is no whole message or record.
     fn cut(&self, bytes: &[u8], format: &Format) -> usize {
         let cut = match &self.packaging {
             SourcePackaging::Unknown => 0,
@@ -423,17 +426,17 @@ impl SourceReader {
         if base >= self.from {
             return;
         }
-        let known = usize::try_from(self.from - base).unwrap_or(usize::MAX).min(bytes.len());
-        let known = match &mut self.packaging {
-            SourcePackaging::Capture(walker) => capture_end(walker, bytes, known),
-            SourcePackaging::Stream => known,
-            SourcePackaging::Unknown if end => known,
+        let known_bytes = usize::try_from(self.from - base).unwrap_or(usize::MAX).min(bytes.len());
+        let skipped_bytes = match &mut self.packaging {
+            SourcePackaging::Capture(walker) => capture_end(walker, bytes, known_bytes),
+            SourcePackaging::Stream => known_bytes,
+            SourcePackaging::Unknown if end => known_bytes,
             SourcePackaging::Unknown => 0,
         };
-        bytes.drain(..known);
+        bytes.drain(..skipped_bytes);
     }
 
-    /// Reads `want` bytes more; of what is growing, what there is.
+    /// Reads `want` more bytes, or the available bytes of a growing file.
     fn read(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<ReadOutcome, Error> {
         if let Some(times) = &mut self.times {
             let (upto, ended) = times.poll()?;
@@ -459,8 +462,8 @@ impl SourceReader {
                 Ok(0) => {
                     let upto = self.limits.upto();
                     if self.times.is_none() && upto != u64::MAX && self.offset < upto {
-                        let what = "became shorter while it was read";
-                        return self.fail(std::io::Error::new(ErrorKind::UnexpectedEof, what));
+                        let reason = "became shorter while it was read";
+                        return self.fail(std::io::Error::new(ErrorKind::UnexpectedEof, reason));
                     }
                     let n = bytes.len() - before;
                     // The end is reported on its own, so that a cut is looked for in the bytes before it.
@@ -500,11 +503,11 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
 /// Returns the end of the whole records of a capture, or the start of the first datagram that waits for fragments there.
 fn capture_cut(mut walker: CaptureWalker, bytes: &[u8]) -> usize {
     let mut fragments = FragmentScan::default();
-    let mut at = 0;
-    while at < bytes.len() {
-        at = match walker.next(bytes, at) {
+    let mut offset = 0;
+    while offset < bytes.len() {
+        offset = match walker.next(bytes, offset) {
             NextCaptureRecord::Packet(packet) => {
-                fragments.add(bytes, at, &packet);
+                fragments.add(bytes, offset, &packet);
                 packet.end
             }
             NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. }
@@ -512,43 +515,43 @@ fn capture_cut(mut walker: CaptureWalker, bytes: &[u8]) -> usize {
             {
                 end
             }
-            NextCaptureRecord::Lost { .. } if at + LOST_BYTES <= bytes.len() => at + LOST_BYTES,
+            NextCaptureRecord::Lost { .. } if offset + LOST_BYTES <= bytes.len() => offset + LOST_BYTES,
             _ => break,
         };
     }
-    fragments.cut(at)
+    fragments.cut(offset)
 }
 
-/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the bytes
+/// Leads the walker through whole records that end at or before `upto`; returns where it is. Behind damage the bytes
 /// are read in pieces of fixed size.
 fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
-    let mut at = 0;
-    while at < bytes.len() {
-        let mut ahead = walker.clone();
-        let end = match ahead.next(bytes, at) {
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let mut next_walker = walker.clone();
+        let end = match next_walker.next(bytes, offset) {
             NextCaptureRecord::Packet(p) => p.end,
             NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
             NextCaptureRecord::More => break,
-            NextCaptureRecord::Lost { .. } => at + LOST_BYTES,
+            NextCaptureRecord::Lost { .. } => offset + LOST_BYTES,
         };
         if end > upto.min(bytes.len()) {
             break;
         }
-        *walker = ahead;
-        at = end;
+        *walker = next_walker;
+        offset = end;
     }
-    at
+    offset
 }
 
 /// Opens a file and reads its unpacked content from the start.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the file cannot be read.
 pub fn unpack(file: File) -> std::io::Result<Box<dyn Read>> {
     let mut magic = [0; 4];
-    let known = file.read_at(&mut magic, 0)?;
+    let magic_length = file.read_at(&mut magic, 0)?;
     Ok(match magic {
-        _ if known < 4 => Box::new(file),
+        _ if magic_length < 4 => Box::new(file),
         ZST => Box::new(zstd::Decoder::new(file)?),
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(file))),
         _ => Box::new(file),
@@ -563,10 +566,10 @@ pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
     format!("{FIRST}{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
 }
 
-/// Whether the source's first message is the one that `first` identifies.
+/// Returns whether the source's first message is the message that `first` identifies.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the file cannot be read.
 pub fn is_first_message(path: &Path, first: &str) -> std::io::Result<bool> {
     let Some((offset, length)) = first
         .strip_prefix("first:")
@@ -589,10 +592,10 @@ fn head(file: &mut File) -> std::io::Result<[u8; 4]> {
     Ok(magic)
 }
 
-/// The first bytes of what a file holds, unpacked.
+/// Reads the first bytes of a file, unpacked.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the file cannot be read.
 pub fn first_bytes(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut out = Vec::new();
@@ -622,7 +625,7 @@ const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes that one read of stdin asks for, at most.
 const READ_BYTES: usize = 64 << 10;
 
-/// A decompressor's error is the content's fault, whatever kind of error it chooses.
+/// Converts a decompressor's error to a fault of the content, whatever its kind.
 fn unpacking(error: std::io::Error) -> std::io::Error {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::Other if error.raw_os_error().is_none() => {

@@ -33,7 +33,7 @@ impl SourceFacts {
     /// Looks at a file; reads it whole for its hash, on `threads` threads.
     ///
     /// # Errors
-    /// When it cannot be opened or read.
+    /// Fails if the source cannot be opened or read.
     pub fn from_file(path: &Path, threads: usize) -> Result<Self, Error> {
         if is_stdin(path) {
             return Ok(Self { file: "-".to_owned(), size: None, hash: None });
@@ -60,7 +60,7 @@ pub struct ChangedSourcePolicy {
     /// Other content under a name that the tape knows is another source of this name.
     pub new_source: bool,
     /// The content of another source is read again.
-    pub again: bool,
+    pub allows_same_content: bool,
 }
 
 /// The growth of a file.
@@ -70,11 +70,11 @@ pub struct FileGrowth {
     pub from: u64,
     /// The message that begins there was cut by the end of the file, and is in quarantine.
     pub superseded: bool,
-    /// Its bytes and hash now, where the tape has those of the whole file.
+    /// The present length and hash of the file, if the tape has those of the whole file.
     pub facts: Option<SourceFacts>,
 }
 
-/// Whether this path means stdin.
+/// Returns whether this path means stdin.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -88,7 +88,7 @@ pub struct PendingSource {
     pub path: PathBuf,
     /// The offset at which reading begins.
     pub from: u64,
-    /// Bytes of the file, where they are known; what is appended while it is read is not of this source.
+    /// The length of the file, if known; bytes appended while it is read are not part of this source.
     pub size: Option<u64>,
     /// The key by which the tape knows it, if that is its first message.
     pub first: Option<String>,

@@ -23,10 +23,10 @@ pub struct RunMonitor {
     pub feeds: Vec<FeedStats>,
     /// Wakes the intake.
     pub wake: WakeSignal,
-    /// Wakes who waits for what comes onto the tape, or for another state of a feed.
+    /// Wakes the threads that wait for new frames on the tape, or for another state of a feed.
     pub placed: WakeSignal,
     /// Wakes who waits for the end of the run.
-    pub over: WakeSignal,
+    pub run_end: WakeSignal,
     notes: Mutex<Vec<String>>,
 }
 
@@ -64,7 +64,7 @@ pub struct FeedStats {
     pub refusals: AtomicU64,
     /// A file of the journal has begun since the reader last looked.
     pub began: AtomicBool,
-    /// Something has come since the reader last looked.
+    /// Whether data has arrived since the reader last checked.
     pub came: AtomicBool,
     /// The kernel reports what grows in its directory.
     pub watched: AtomicBool,
@@ -72,10 +72,10 @@ pub struct FeedStats {
     pub(crate) journal_read: OnceLock<LastFile>,
     /// The state of its journal when its receiver began.
     pub(crate) journal_start: OnceLock<InitialJournalState>,
-    settled: AtomicU64,
+    journal_position: AtomicU64,
     held_ns: AtomicU64,
     held_ns_max: AtomicU64,
-    held: AtomicU64,
+    held_messages: AtomicU64,
     waited_ns: AtomicU64,
     /// Somebody wants the handler's figures: they are reported with the next block.
     asked: AtomicBool,
@@ -89,7 +89,7 @@ pub(crate) struct JournalPosition {
     pub number: u64,
     /// Bytes of it.
     pub through: u64,
-    /// A message ends there, and nothing of another one has come.
+    /// Whether a message ends there and no byte of another has arrived.
     pub between_messages: bool,
 }
 
@@ -138,11 +138,12 @@ pub struct FeedStatsSnapshot {
     pub blocks: u64,
     /// The most there were.
     pub blocks_max: u64,
-    /// Messages whose sequence number had come before, kept and flagged.
+    /// Messages whose sequence number had arrived before, kept and flagged.
     pub repeats: u64,
-    /// Repeats that nobody can confirm, because a bound was met.
+    /// Repeats that cannot be confirmed, because a bound was met.
     pub unsure: u64,
-    /// Stretches of messages of sessions beyond the 1,024 that are kept; what they say they send again is flagged.
+    /// Runs of messages in sessions beyond the 1,024 that are kept; their messages that claim to be repeats are
+    /// flagged.
     pub sessions_refused: u64,
     /// The number of times that a session had too many gaps, and its lowest numbers were forgotten.
     pub ranges_forgotten: u64,
@@ -150,15 +151,15 @@ pub struct FeedStatsSnapshot {
     pub pauses: u64,
     /// Latest event time, ns since 1970; `None` before the first one.
     pub ts_max: Option<i64>,
-    /// Nothing more comes in this run.
+    /// Whether no more data arrives in this run.
     pub ended: bool,
-    /// Its source has come to its end.
+    /// Whether the source is complete.
     pub complete: bool,
     /// The link to its source.
     pub state: LinkState,
     /// Times that it failed, whether it continued or not.
     pub failures: u64,
-    /// Why it has failed: it ended before its end, or is tried again.
+    /// The reason for the failure: the source ended early, or is being retried.
     pub error: Option<String>,
     /// The market-data handler's statistics of the current source, if the feed has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,14 +178,14 @@ impl RunMonitor {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(notes);
     }
 
-    /// The notes on the sources for people that nobody has fetched yet.
+    /// Takes the notes on the sources for people that nobody has fetched yet.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl FeedStats {
-    /// All of it at this moment.
+    /// Returns a snapshot of all figures.
     pub fn figures(&self) -> FeedStatsSnapshot {
         let get = |n: &AtomicU64| n.load(Relaxed);
         FeedStatsSnapshot {
@@ -196,7 +197,7 @@ impl FeedStats {
             ignored: get(&self.ignored),
             late: get(&self.late),
             clock_ahead: get(&self.clock_ahead),
-            held_ns_mean: get(&self.held_ns) / get(&self.held).max(1),
+            held_ns_mean: get(&self.held_ns) / get(&self.held_messages).max(1),
             held_ns_max: get(&self.held_ns_max),
             waited_ns: get(&self.waited_ns),
             drops: get(&self.drops),
@@ -224,7 +225,7 @@ impl FeedStats {
         }
     }
 
-    /// The handler's figures as last reported: on request, and at the end.
+    /// Returns the handler's last reported figures: reported on request, and at the end.
     fn handler(&self) -> Option<EngineStats> {
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -234,41 +235,41 @@ impl FeedStats {
         self.asked.store(true, Relaxed);
     }
 
-    /// Whether somebody wants to know what the handler has seen.
+    /// Returns whether a caller wants the handler's figures.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Relaxed)
     }
 
     /// Records the handler's figures.
-    pub(crate) fn report_handler(&self, seen: EngineStats) {
+    pub(crate) fn report_handler(&self, stats: EngineStats) {
         self.asked.store(false, Relaxed);
-        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(stats);
     }
 
-    /// Bytes received and not yet read.
+    /// Returns how many bytes were received and not yet read.
     pub fn lag_bytes(&self) -> u64 {
         self.received_bytes.load(Relaxed).saturating_sub(self.read_bytes.load(Relaxed))
     }
 
-    /// Why it has failed, as long as it has.
+    /// Returns the reason for the feed's present failure, if there is one.
     pub fn error(&self) -> Option<String> {
-        self.link.failure().map(|(why, _)| why)
+        self.link.failure().map(|(reason, _)| reason)
     }
 
-    /// On whose side the cause of that lies.
+    /// Returns whose fault the present failure is.
     pub fn error_cause(&self) -> Option<ErrorCause> {
         self.link.failure().map(|(_, cause)| cause)
     }
 
     /// Notes that it ends before its end.
-    pub fn fail(&self, why: String, cause: ErrorCause) {
-        self.link.end(why, cause);
+    pub fn fail(&self, reason: String, cause: ErrorCause) {
+        self.link.end(reason, cause);
     }
 
-    /// The decoded part of a stream's journal.
+    /// Returns the decoded part of a stream's journal.
     pub(crate) fn settled(&self) -> JournalPosition {
         // Acquire: pairs with the Release in `settle`.
-        let word = self.settled.load(Acquire);
+        let word = self.journal_position.load(Acquire);
         JournalPosition {
             number: word >> 41,
             through: (word >> 1) & ((1 << 40) - 1),
@@ -276,18 +277,18 @@ impl FeedStats {
         }
     }
 
-    /// Says how far the journal of a stream has been decoded.
-    pub(crate) fn settle(&self, settled: JournalPosition) {
-        let fits = settled.through < 1 << 40 && settled.number < 1 << 23;
-        let word = settled.number << 41 | settled.through << 1 | u64::from(settled.between_messages);
-        self.settled.store(if fits { word } else { 0 }, Release);
+    /// Notes how far the journal of a stream has been decoded.
+    pub(crate) fn set_journal_position(&self, position: JournalPosition) {
+        let fits = position.through < 1 << 40 && position.number < 1 << 23;
+        let word = position.number << 41 | position.through << 1 | u64::from(position.between_messages);
+        self.journal_position.store(if fits { word } else { 0 }, Release);
     }
 
     /// Notes that something was held so long for other feeds.
     pub(crate) fn note_held(&self, ns: i64) {
         let ns = u64::try_from(ns).unwrap_or(0);
         self.held_ns.fetch_add(ns, Relaxed);
-        self.held.fetch_add(1, Relaxed);
+        self.held_messages.fetch_add(1, Relaxed);
         self.held_ns_max.fetch_max(ns, Relaxed);
     }
 
@@ -323,26 +324,26 @@ impl FeedStats {
     }
 }
 
-/// Lets the intake sleep while nothing comes.
+/// Lets the intake sleep while no data arrives.
 #[derive(Debug, Default)]
 pub struct WakeSignal {
-    /// Something has come since the last look.
-    come: Mutex<bool>,
+    /// Whether data has arrived since the last check.
+    is_raised: Mutex<bool>,
     condition: Condvar,
 }
 
 impl WakeSignal {
-    /// Something has come.
+    /// Wakes the waiting thread: data has arrived.
     pub fn notify(&self) {
-        *self.come.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.is_raised.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.condition.notify_one();
     }
 
-    /// Waits until something has come, or for `most`; whether something has.
+    /// Waits until data has arrived, or for `most`; returns whether data has arrived.
     pub fn wait(&self, most: Duration) -> bool {
-        let come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.condition.wait_timeout_while(come, most, |come| !*come);
-        let (mut come, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *come)
+        let guard = self.is_raised.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.condition.wait_timeout_while(guard, most, |is_raised| !*is_raised);
+        let (mut guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *guard)
     }
 }

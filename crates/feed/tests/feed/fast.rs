@@ -382,7 +382,7 @@ fn real_packets_and_real_templates() {
         packets += 1;
         let to = ([224, 0, 0, 1], 0).into();
         let ts_recv = UnixNanos(packets * 1000);
-        let packet = Packet { to, ts_recv, place: packets as u64 * 2000, payload: &payload };
+        let packet = Packet { to, ts_recv, position: packets as u64 * 2000, payload: &payload };
         handler.packet(packet, &mut |_: &EventContext<'_>, step: MarketEvent<'_>| match step {
             MarketEvent::Level(_) => levels += 1,
             MarketEvent::Refused(why) => refused.push(format!("{} {}", why.code, why.detail)),

@@ -43,7 +43,7 @@ fn day(seed: u64) -> (Vec<u8>, Vec<Truth>, String) {
             if let DayEventBody::New(t)
             | DayEventBody::Amend(t)
             | DayEventBody::Cancel(t)
-            | DayEventBody::Exec { order: t, .. } = event.what
+            | DayEventBody::Exec { order: t, .. } = event.body
             {
                 touched.insert(t.book);
             }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use unitape_model::{EventBuilder, EventField, EventKind, EventValue, UnixNanos};
 
-    /// An event built with the flag, and one that gets it later, are the same bytes at any length.
+    /// Guards against a flag added later that gives other bytes than a flag built in, at any length.
     #[test]
     fn a_flag_put_in_later_is_the_one_that_is_built_in() {
         for n in 0..140 {
@@ -61,13 +61,13 @@ mod tests {
                 e.finish(flags::LAST).unwrap();
                 out
             };
-            let (plain, flagged) = (build(false), build(true));
+            let (plain_frame, flagged_frame) = (build(false), build(true));
             let mut out = vec![1, 2, 3];
-            flag_frame(&plain, &mut out);
-            assert_eq!(out[3..], flagged, "{n}");
+            flag_frame(&plain_frame, &mut out);
+            assert_eq!(out[3..], flagged_frame, "{n}");
             out.clear();
-            flag_frame(&flagged, &mut out);
-            assert_eq!(out, flagged, "not twice");
+            flag_frame(&flagged_frame, &mut out);
+            assert_eq!(out, flagged_frame, "not twice");
         }
     }
 }

@@ -8,7 +8,7 @@ use unitape_model::words;
 #[derive(Debug, Default)]
 pub struct SessionIndex {
     ids: HashTable<u32>,
-    /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
+    /// Seeded per process: names come from outside, and no output depends on the hash.
     hasher: DefaultHashBuilder,
     /// Some sessions by key, and their number and one more: each where its key says, the latest one there.
     keys: SessionNameCache,
@@ -28,13 +28,13 @@ pub struct SessionNameKey {
 impl SessionNameKey {
     /// Puts a name in its place; false if it is too long for it.
     #[inline]
-    pub fn put(&mut self, i: usize, name: &[u8]) -> bool {
+    pub fn set_name(&mut self, i: usize, name: &[u8]) -> bool {
         (self.words[i], self.lengths[i]) = (words::word(name), name.len().min(9) as u8);
         name.len() <= 8
     }
 
     #[inline]
-    fn place(&self) -> usize {
+    fn slot(&self) -> usize {
         let mixed = self.words[0].rotate_left(29) ^ self.words[1];
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
     }
@@ -52,13 +52,13 @@ impl Default for SessionNameCache {
 impl SessionIndex {
     #[inline]
     pub(crate) fn by_key(&self, key: &SessionNameKey) -> Option<usize> {
-        let (known, id) = &self.keys.0[key.place()];
-        (known == key).then_some(*id as usize)?.checked_sub(1)
+        let (stored_key, id) = &self.keys.0[key.slot()];
+        (stored_key == key).then_some(*id as usize)?.checked_sub(1)
     }
 
     /// Has `key` find the session of this number.
     pub(crate) fn keep_key(&mut self, key: SessionNameKey, id: usize) {
-        self.keys.0[key.place()] = (key, id as u32 + 1);
+        self.keys.0[key.slot()] = (key, id as u32 + 1);
     }
 
     /// Forgets all.

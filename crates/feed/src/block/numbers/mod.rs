@@ -45,7 +45,7 @@ pub struct SequenceRun {
 pub enum SequenceEffect {
     /// Its own number is used.
     Counts,
-    /// It comes in place of messages that are not sent again: its number is not that of a message.
+    /// It replaces messages that are not sent again: its number belongs to no message.
     Fills,
     /// The session counts from `next` again; `counts` says whether its own number is used after that.
     #[allow(missing_docs)]
@@ -71,17 +71,17 @@ pub struct RepeatRange {
     /// The numbers.
     pub numbers: Range<u64>,
     /// The certainty of the repeat.
-    pub what: RepeatCertainty,
+    pub certainty: RepeatCertainty,
 }
 
 impl FeedSessions {
-    /// The sessions by name.
+    /// Iterates over the sessions by name.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &SequenceNumberSet)> {
         self.ids.iter().map(|(name, id)| (&name[..], &self.sets[*id as usize]))
     }
 
-    /// Puts a session in; one that is beyond the bound stays out.
-    pub fn put(&mut self, name: Vec<u8>, set: SequenceNumberSet) {
+    /// Adds a session, unless the bound is met.
+    pub fn insert_session(&mut self, name: Vec<u8>, set: SequenceNumberSet) {
         if let Some(id) = self.id(&name) {
             self.sets[id as usize] = set;
         }
@@ -107,7 +107,7 @@ impl FeedSessions {
         block: &Block,
         runs: Range<usize>,
         ids: &mut Vec<Option<u32>>,
-        known: &mut Vec<RepeatRange>,
+        repeats: &mut Vec<RepeatRange>,
     ) {
         for run in runs {
             let SequenceRun { session, restart, start, end } = block.runs[run];
@@ -117,7 +117,7 @@ impl FeedSessions {
             let run = run as u32;
             let Some(id) = ids[session as usize] else {
                 self.refused += 1;
-                known.push(RepeatRange { run, numbers: start..end, what: RepeatCertainty::NoSession });
+                repeats.push(RepeatRange { run, numbers: start..end, certainty: RepeatCertainty::NoSession });
                 continue;
             };
             let set = &mut self.sets[id as usize];
@@ -125,8 +125,9 @@ impl FeedSessions {
                 set.restart(next);
             }
             if start < end {
-                let full =
-                    set.insert(start..end, |numbers, what| known.push(RepeatRange { run, numbers, what }));
+                let full = set.insert(start..end, |numbers, certainty| {
+                    repeats.push(RepeatRange { run, numbers, certainty })
+                });
                 self.forgotten += u64::from(full);
             }
         }
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
     use crate::block::cursor::BlockCursor;
 
-    /// If nobody reports the bound, a feed that exceeds it looks like a feed without duplicates.
+    /// Guards against an unreported bound: a feed that exceeds it looks like a feed without duplicates.
     #[test]
     fn sessions_beyond_the_bound_are_counted() {
         let mut block = Block::default();

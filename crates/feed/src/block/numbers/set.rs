@@ -24,7 +24,7 @@ pub struct SequenceNumberSet {
     ranges: Vec<Range<u64>>,
 }
 
-/// The certainty that a stretch of numbers is a repeat.
+/// How certain it is that a run of numbers is a repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatCertainty {
     /// They were seen.
@@ -36,33 +36,38 @@ pub enum RepeatCertainty {
 }
 
 impl SequenceNumberSet {
-    /// The set of an older mark of progress, which has only the greatest number and nothing of those below it.
+    /// Makes the set of an older mark of progress. Such a mark has only the greatest number, so all numbers up to it
+    /// count as seen.
     pub fn from_greatest(greatest: u64) -> Self {
         Self { floor: greatest.saturating_add(1), ranges: Vec::new() }
     }
 
-    /// Notes these numbers. Passes those of them to `known` that were seen before or are forgotten. Gives whether the
+    /// Notes these numbers. Passes those of them to `known` that were seen before or are forgotten. Returns whether the
     /// bound was met.
     #[inline]
-    pub fn insert(&mut self, numbers: Range<u64>, known: impl FnMut(Range<u64>, RepeatCertainty)) -> bool {
+    pub fn insert(
+        &mut self,
+        numbers: Range<u64>,
+        on_repeat: impl FnMut(Range<u64>, RepeatCertainty),
+    ) -> bool {
         match self.ranges.last_mut() {
             // As nearly always: it follows what came before it.
             Some(last) if last.end == numbers.start => {
                 last.end = numbers.end;
                 false
             }
-            _ => self.insert_slowly(numbers, known),
+            _ => self.insert_slowly(numbers, on_repeat),
         }
     }
 
     fn insert_slowly(
         &mut self,
         numbers: Range<u64>,
-        mut known: impl FnMut(Range<u64>, RepeatCertainty),
+        mut on_repeat: impl FnMut(Range<u64>, RepeatCertainty),
     ) -> bool {
-        let below = numbers.start..numbers.end.min(self.floor);
-        if !below.is_empty() {
-            known(below, RepeatCertainty::Forgotten);
+        let forgotten_numbers = numbers.start..numbers.end.min(self.floor);
+        if !forgotten_numbers.is_empty() {
+            on_repeat(forgotten_numbers, RepeatCertainty::Forgotten);
         }
         let new = numbers.start.max(self.floor)..numbers.end;
         if new.is_empty() {
@@ -71,15 +76,15 @@ impl SequenceNumberSet {
         // The ranges that it overlaps or touches merge with it.
         let first = self.ranges.partition_point(|r| r.end < new.start);
         let end = self.ranges.partition_point(|r| r.start <= new.end);
-        let mut whole = new.clone();
+        let mut merged_range = new.clone();
         for r in &self.ranges[first..end] {
-            let both = r.start.max(new.start)..r.end.min(new.end);
-            if !both.is_empty() {
-                known(both, RepeatCertainty::Seen);
+            let overlap = r.start.max(new.start)..r.end.min(new.end);
+            if !overlap.is_empty() {
+                on_repeat(overlap, RepeatCertainty::Seen);
             }
-            whole = whole.start.min(r.start)..whole.end.max(r.end);
+            merged_range = merged_range.start.min(r.start)..merged_range.end.max(r.end);
         }
-        self.ranges.splice(first..end, [whole]);
+        self.ranges.splice(first..end, [merged_range]);
         let full = self.ranges.len() > RANGES_MAX;
         if full {
             self.floor = self.ranges.remove(0).end;
@@ -87,7 +92,7 @@ impl SequenceNumberSet {
         full
     }
 
-    /// The session counts from `next` again: numbers from there on were not seen.
+    /// Restarts the session at `next`: forgets the numbers from `next` on.
     pub fn restart(&mut self, next: u64) {
         self.floor = self.floor.min(next);
         while let Some(last) = self.ranges.last_mut() {
@@ -99,7 +104,7 @@ impl SequenceNumberSet {
         }
     }
 
-    /// The greatest number seen; 0 when none was.
+    /// Returns the greatest number seen; 0 if there is no such number.
     pub fn greatest(&self) -> u64 {
         self.ranges.last().map_or(self.floor, |r| r.end).saturating_sub(1)
     }
@@ -124,7 +129,7 @@ impl SequenceNumberSet {
     }
 }
 
-/// `1-5,8`, and with what is forgotten `90:90-120,130`: numbers below 90 are.
+/// `1-5,8`; with forgotten numbers `90:90-120,130`: the numbers below 90 are forgotten.
 impl fmt::Display for SequenceNumberSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.floor > 0 {
@@ -148,12 +153,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn insert(set: &mut SequenceNumberSet, numbers: Range<u64>) -> Vec<(Range<u64>, RepeatCertainty)> {
-        let mut known = Vec::new();
-        set.insert(numbers, |range, what| known.push((range, what)));
-        known
+        let mut repeats = Vec::new();
+        set.insert(numbers, |range, certainty| repeats.push((range, certainty)));
+        repeats
     }
 
-    /// Only the greatest number was kept once, so messages that filled a gap counted as duplicates.
+    /// Guards against a set that keeps only the greatest number: messages that filled a gap counted as duplicates.
     #[test]
     fn gaps_are_kept_and_filled() {
         let mut set = SequenceNumberSet::default();
@@ -198,7 +203,7 @@ mod tests {
         assert_eq!(SequenceNumberSet::parse(""), Some(SequenceNumberSet::default()));
     }
 
-    /// Against a set of single numbers, while the bound is not met.
+    /// Compares the set with a set of single numbers, below the bound.
     #[test]
     fn it_is_what_a_set_of_single_numbers_is() {
         let mut state = 7u64;
@@ -216,10 +221,10 @@ mod tests {
                     continue;
                 }
                 let numbers = start..start + 1 + next(6);
-                let seen: Vec<u64> =
+                let repeats: Vec<u64> =
                     insert(&mut set, numbers.clone()).into_iter().flat_map(|(r, _)| r).collect();
                 let expected: Vec<u64> = numbers.clone().filter(|n| twin.contains_key(n)).collect();
-                assert_eq!(seen, expected, "{set}");
+                assert_eq!(repeats, expected, "{set}");
                 twin.extend(numbers.map(|n| (n, ())));
                 assert_eq!(SequenceNumberSet::parse(&set.to_string()).as_ref(), Some(&set));
             }

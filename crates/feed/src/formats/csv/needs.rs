@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use unitape_codec::csv::{ColumnChoice, ColumnNeeds};
 use unitape_model::{EventField, EventKind, EventSchema};
 
-/// Returns the columns that a header must have some of: one of the event time, and for one rule at least those of its
-/// conditions, prices and required fields.
+/// Returns the choices of columns of which a header must have one each: for the event time, and, for at least one
+/// rule, for its conditions, prices and required fields.
 pub(super) fn column_needs(mapping: &Mapping, dialect: &CsvDialect) -> ColumnNeeds {
     let message = &mapping.message;
     let times = std::iter::once(&message.ts).chain(message.ts_or.iter().flat_map(|or| or.all()));
@@ -35,13 +35,13 @@ fn cases_of(rule: &RuleConfig, dialect: &CsvDialect) -> Vec<Vec<ColumnChoice>> {
 }
 
 /// Returns the columns without which conditions cannot hold.
-fn conditions(when: &BTreeMap<String, ConditionConfig>, dialect: &CsvDialect) -> Vec<ColumnChoice> {
-    let needs_value = |of: &ConditionConfig| match of {
-        ConditionConfig::Else(other) => other.present != Some(false),
+fn conditions(configs: &BTreeMap<String, ConditionConfig>, dialect: &CsvDialect) -> Vec<ColumnChoice> {
+    let needs_value = |condition: &ConditionConfig| match condition {
+        ConditionConfig::Else(spec) => spec.present != Some(false),
         ConditionConfig::One(_) | ConditionConfig::Any(_) => true,
     };
-    let wanted = when.iter().filter(|(_, of)| needs_value(of));
-    wanted.filter_map(|(path, _)| choice(dialect, "a condition", [path])).collect()
+    let value_conditions = configs.iter().filter(|(_, config)| needs_value(config));
+    value_conditions.filter_map(|(path, _)| choice(dialect, "a condition", [path])).collect()
 }
 
 /// Returns the columns of the prices and the required fields of an event.
@@ -58,7 +58,7 @@ fn of_fields(event: &EventConfig, dialect: &CsvDialect) -> Vec<ColumnChoice> {
     choices.filter_map(|fields| field_choice(event, &fields, dialect)).collect()
 }
 
-/// Returns the columns of which these fields take their value; `None` if it is from elsewhere.
+/// Returns the columns from which these fields take their value; `None` if the value has another source.
 fn field_choice(event: &EventConfig, fields: &[EventField], dialect: &CsvDialect) -> Option<ColumnChoice> {
     let mut paths = Vec::new();
     for field in fields {

@@ -52,8 +52,8 @@ pub struct FastDecoder {
     handler: Engine,
     /// The engine of the previous mapping, when this one was reloaded: its books are over.
     before: Option<Engine>,
-    by: Option<ReferenceLookup>,
-    place: UnitOffsetRange,
+    lookup: Option<ReferenceLookup>,
+    unit_offsets: UnitOffsetRange,
 }
 
 /// The possible place of the next unit.
@@ -74,7 +74,8 @@ impl ByteFormat for FastChannelsFormat {
         Ok(Box::new(FastDecoder::new(mapping)?))
     }
 
-    /// A mapping without templates and channels has no decoder: it is there for others to be like.
+    /// Checks a mapping. A mapping without templates and channels has no decoder: other mappings refer to it with
+    /// `like`.
     fn check(&self, mapping: &Mapping) -> Result<(), Error> {
         mapping.check_fast()
     }
@@ -94,10 +95,10 @@ impl ByteFormat for FastChannelsFormat {
 }
 
 impl FastDecoder {
-    /// A decoder by the table `[fast]` of a mapping.
+    /// Makes a decoder from the table `[fast]` of a mapping.
     ///
     /// # Errors
-    /// When the table is wrong or missing, or has no templates.
+    /// Fails if the table is wrong or missing, or has no templates.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         let config = mapping.fast_config()?;
         Ok(Self {
@@ -105,45 +106,51 @@ impl FastDecoder {
             before: None,
             venue: mapping.fast_table()?.venue().to_owned(),
             config,
-            by: mapping.reference.clone().map(ReferenceLookup::new),
-            place: UnitOffsetRange::default(),
+            lookup: mapping.reference.clone().map(ReferenceLookup::new),
+            unit_offsets: UnitOffsetRange::default(),
         })
     }
 
-    /// A packet, or the end.
-    fn with(&mut self, block: &mut Block, source: u32, known: &Dictionary, packet: Option<Packet<'_>>) {
-        let of = SourceContext { source, known };
-        match self.by.take() {
-            Some(mut by) => {
-                self.with_names(block, of, &mut by, packet);
-                self.by = Some(by);
+    /// Processes a packet, or the end of the source.
+    fn process_packet(
+        &mut self,
+        block: &mut Block,
+        source: u32,
+        dictionary: &Dictionary,
+        packet: Option<Packet<'_>>,
+    ) {
+        let context = SourceContext { source, dictionary };
+        match self.lookup.take() {
+            Some(mut lookup) => {
+                self.process_packet_with(block, context, &mut lookup, packet);
+                self.lookup = Some(lookup);
             }
-            None => self.with_names(block, of, &mut PlainInstruments, packet),
+            None => self.process_packet_with(block, context, &mut PlainInstruments, packet),
         }
     }
 
-    fn with_names<I: InstrumentLookup>(
+    fn process_packet_with<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
-        of: SourceContext<'_>,
-        by: &mut I,
+        context: SourceContext<'_>,
+        lookup: &mut I,
         packet: Option<Packet<'_>>,
     ) {
-        let SourceContext { source, known } = of;
-        let Self { handler, before, place, venue, .. } = self;
+        let SourceContext { source, dictionary } = context;
+        let Self { handler, before, unit_offsets, venue, .. } = self;
         let (last, more) = (block.mark().arena, block.more);
         let mut out = FastEventWriter {
             block,
-            known,
-            by,
-            place,
+            dictionary,
+            lookup,
+            unit_offsets,
             venue,
             source,
             count: 0,
             ts: UnixNanos(0),
             first: last,
             last,
-            bad: false,
+            is_quarantined: false,
         };
         if let Some(mut before) = before.take() {
             before.finish(&mut out);
@@ -158,13 +165,13 @@ impl FastDecoder {
                 }
             }
         }
-        out.settle();
+        out.extend_last_unit();
     }
 }
 
 impl FormatDecoder for FastDecoder {
-    /// A stretch is a datagram.
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    /// Decodes a block, which is a datagram.
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let Some((to, ts_recv)) = block.sent.filter(|_| block.in_packet) else {
             if !bytes.is_empty() {
@@ -175,37 +182,38 @@ impl FormatDecoder for FastDecoder {
             block.bytes = bytes;
             return;
         };
-        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
-        self.place.next = self.place.next.max(block.base);
-        self.place.end = block.base + bytes.len() as u64;
-        self.with(block, source, known, Some(packet));
+        let packet = Packet { to, ts_recv, position: block.base, payload: &bytes };
+        self.unit_offsets.next = self.unit_offsets.next.max(block.base);
+        self.unit_offsets.end = block.base + bytes.len() as u64;
+        self.process_packet(block, source, dictionary, Some(packet));
         block.decoded = bytes.len();
         block.bytes = bytes;
     }
 
     fn begin_source(&mut self) {
         self.handler = Engine::new(self.config.clone());
-        self.place = UnitOffsetRange::default();
+        self.unit_offsets = UnitOffsetRange::default();
     }
 
-    /// Messages that wait in the previous handler come unchanged, and its books are stale.
+    /// Takes over from the previous handler: emits its waiting messages unchanged and marks its books as stale.
     fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
         let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
         self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
-        self.place = before.place;
+        self.unit_offsets = before.unit_offsets;
     }
 
-    /// Bytes of a capture that are no packet have units, too. A message that waits while they come has a later place.
+    /// Ends a block. Bytes of a capture that are no packet have units too, so a message that waits meanwhile gets a
+    /// later offset.
     fn end_block(&mut self, block: &Block) {
         let last = block.units.iter().rev().find(|unit| !unit.is_progress());
-        self.place.next = self.place.next.max(last.map_or(0, |unit| unit.offset + 1));
+        self.unit_offsets.next = self.unit_offsets.next.max(last.map_or(0, |unit| unit.offset + 1));
     }
 
-    /// Waiting messages come unchanged. If another source follows, of which this handler will know nothing, its books
-    /// are stale; after the last source they stay unchanged.
-    fn end_source(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        self.place.end = block.base + block.bytes.len() as u64;
-        self.with(block, source, known, None);
+    /// Ends a source: emits waiting messages unchanged. If another source follows, its books are stale, because this
+    /// handler knows nothing of it. After the last source they stay unchanged.
+    fn end_source(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
+        self.unit_offsets.end = block.base + block.bytes.len() as u64;
+        self.process_packet(block, source, dictionary, None);
     }
 
     fn handler_stats(&self) -> Option<EngineStats> {
@@ -216,9 +224,9 @@ impl FormatDecoder for FastDecoder {
 /// The destination of the events of steps.
 struct FastEventWriter<'o, I> {
     block: &'o mut Block,
-    known: &'o Dictionary,
-    by: &'o mut I,
-    place: &'o mut UnitOffsetRange,
+    dictionary: &'o Dictionary,
+    lookup: &'o mut I,
+    unit_offsets: &'o mut UnitOffsetRange,
     venue: &'o str,
     source: u32,
     /// Events that no unit has yet, the time of the first, and where the first and the last begin.
@@ -226,50 +234,50 @@ struct FastEventWriter<'o, I> {
     ts: UnixNanos,
     first: usize,
     last: usize,
-    /// The message in hand is in quarantine, and has its unit.
-    bad: bool,
+    /// The current message is in quarantine, and has its unit.
+    is_quarantined: bool,
 }
 
 impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
-    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
-        let made = match step {
-            MarketEvent::End(outcome) => return self.end(at, outcome),
+    fn emit(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) {
+        let write_outcome = match step {
+            MarketEvent::End(outcome) => return self.end(context, outcome),
             MarketEvent::Refused(refusal) => {
-                self.settle();
-                let offset = self.offset(at.place);
+                self.extend_last_unit();
+                let offset = self.offset(context.position);
                 self.last = self.block.mark().arena;
-                let waited = match offset == at.place {
+                let offset_note = match offset == context.position {
                     true => String::new(),
-                    false => format!("; its place is byte {}", at.place),
+                    false => format!("; its place is byte {}", context.position),
                 };
-                let detail = format!("{}{waited}", refusal.detail);
+                let detail = format!("{}{offset_note}", refusal.detail);
                 self.block.quarantine(self.source, offset, refusal.raw, refusal.code, &detail);
-                self.bad = true;
+                self.is_quarantined = true;
                 return;
             }
-            step => self.events(at, step),
+            step => self.events(context, step),
         };
         // Our own names are short, and the handler cuts the venue's names. A name that still does not fit is
         // reported.
-        if let Err(why) = made
-            && !self.bad
+        if let Err(fault) = write_outcome
+            && !self.is_quarantined
         {
-            self.settle();
-            let offset = self.offset(at.place);
+            self.extend_last_unit();
+            let offset = self.offset(context.position);
             self.last = self.block.mark().arena;
-            self.block.quarantine(self.source, offset, &[], why.code(), &why.to_string());
-            self.bad = true;
+            self.block.quarantine(self.source, offset, &[], fault.code(), &fault.to_string());
+            self.is_quarantined = true;
         }
     }
 }
 
 impl<I: InstrumentLookup> FastEventWriter<'_, I> {
-    fn events(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) -> Result<(), Refusal> {
-        let tables = at.tables;
+    fn events(&mut self, context: &EventContext<'_>, step: MarketEvent<'_>) -> Result<(), Refusal> {
+        let tables = context.tables;
         let instrument = |id: InstrumentId| tables.instruments[id.index()].id.as_str();
         match step {
-            MarketEvent::Level(level) => self.event(at, EventKind::Level, |e| {
-                e.of(instrument(level.instrument))?;
+            MarketEvent::Level(level) => self.event(context, EventKind::Level, |e| {
+                e.set_listing(instrument(level.instrument))?;
                 e.side(Some(level.side))?;
                 e.text(
                     EventField::Action,
@@ -293,9 +301,9 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     None => Ok(()),
                 }
             }),
-            MarketEvent::Clear { instrument: id } => self.clear(at, instrument(id)),
-            MarketEvent::Trade(trade) => self.event(at, EventKind::Trade, |e| {
-                e.of(instrument(trade.instrument))?;
+            MarketEvent::Clear { instrument: id } => self.clear(context, instrument(id)),
+            MarketEvent::Trade(trade) => self.event(context, EventKind::Trade, |e| {
+                e.set_listing(instrument(trade.instrument))?;
                 e.set(EventField::Px, EventValue::Price(trade.px))?;
                 e.set(EventField::Qty, EventValue::Decimal(trade.qty))?;
                 if let Some(id) = trade.id {
@@ -312,20 +320,26 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                         number.as_bytes()
                     }
                 };
-                let of = state.instrument.map(instrument);
+                let state_instrument = state.instrument.map(instrument);
                 let product = &tables.products[state.product.index()];
-                self.status(at, code, |e| {
-                    match of {
-                        Some(id) => e.of(id)?,
+                self.status(context, code, |e| {
+                    match state_instrument {
+                        Some(id) => e.set_listing(id)?,
                         None => e.keep("product", &product.id)?,
                     }
-                    e.text(EventField::Reason, if of.is_some() { b"instrument" } else { b"product" })
+                    e.text(
+                        EventField::Reason,
+                        if state_instrument.is_some() { b"instrument" } else { b"product" },
+                    )
                 })?;
                 let Some(phase) = state.phase else { return Ok(()) };
                 let all = tables.instruments.iter().filter(|i| i.product == state.product);
-                for id in all.map(|i| i.id.as_str()).filter(|id| of.is_none_or(|of| of == *id)) {
-                    self.event(at, EventKind::Session, |e| {
-                        e.of(id)?;
+                for id in all
+                    .map(|i| i.id.as_str())
+                    .filter(|id| state_instrument.is_none_or(|selected_id| selected_id == *id))
+                {
+                    self.event(context, EventKind::Session, |e| {
+                        e.set_listing(id)?;
                         e.text(EventField::Phase, phase.word().as_bytes())
                     })?;
                 }
@@ -334,12 +348,12 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
             MarketEvent::Instrument(id) => {
                 let definition = &tables.instruments[id.index()];
                 let product = &tables.products[definition.product.index()];
-                self.event(at, EventKind::Ref, |e| {
+                self.event(context, EventKind::Ref, |e| {
                     e.instrument(&definition.id)?;
                     e.venue(EventField::Mic)?;
                     e.some_text(EventField::Symbol, &definition.symbol)?;
-                    let own = &definition.currency;
-                    let currency = if own.is_empty() { &product.currency } else { own };
+                    let own_currency = &definition.currency;
+                    let currency = if own_currency.is_empty() { &product.currency } else { own_currency };
                     e.some_text(EventField::Ccy, currency)?;
                     if let Some(tick) = definition.tick.or(product.tick) {
                         e.set(EventField::Tick, EventValue::Price(tick))?;
@@ -356,79 +370,84 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 })
             }
             MarketEvent::Stale { instrument: id, mended } => {
-                self.status(at, b"stale", |e| e.of(instrument(id)))?;
-                if mended { self.clear(at, instrument(id)) } else { Ok(()) }
+                self.status(context, b"stale", |e| e.set_listing(instrument(id)))?;
+                if mended { self.clear(context, instrument(id)) } else { Ok(()) }
             }
             MarketEvent::Recovered { instrument: id } => {
-                self.status(at, b"recovered", |e| e.of(instrument(id)))
+                self.status(context, b"recovered", |e| e.set_listing(instrument(id)))
             }
-            MarketEvent::Whole { product } => self.product(at, b"whole", product),
-            MarketEvent::NoRoom { product } => self.product(at, b"no_room", product),
-            MarketEvent::Missing { product, from, to, alone } => {
+            MarketEvent::Whole { product } => self.product(context, b"whole", product),
+            MarketEvent::NoRoom { product } => self.product(context, b"no_room", product),
+            MarketEvent::Missing { product, from, to, is_unexplained: is_single } => {
                 self.block.has_findings = true;
                 let id = &tables.products[product.index()].id;
-                self.status(at, b"missing", |e| {
+                self.status(context, b"missing", |e| {
                     e.keep("product", id)?;
                     e.range(from, to)?;
-                    if alone { e.event.keep_unmapped(ALONE, "true") } else { Ok(()) }
+                    if is_single { e.event.keep_unmapped(ALONE, "true") } else { Ok(()) }
                 })
             }
             MarketEvent::Lost { from, to } => {
-                let channel = &tables.channels[at.channel.index()];
+                let channel = &tables.channels[context.channel.index()];
                 let is_gap = channel.role == ChannelRole::Incremental;
                 self.block.has_findings |= is_gap;
-                self.status(at, b"lost", |e| {
+                self.status(context, b"lost", |e| {
                     e.keep("channel", &channel.name)?;
                     e.range(from, to)?;
                     if is_gap { Ok(()) } else { e.event.keep_unmapped(SENT_AGAIN, "true") }
                 })
             }
             MarketEvent::Restart => {
-                let channel = &tables.channels[at.channel.index()].name;
-                self.status(at, b"restart", |e| e.keep("channel", channel))
+                let channel = &tables.channels[context.channel.index()].name;
+                self.status(context, b"restart", |e| e.keep("channel", channel))
             }
-            MarketEvent::LineDown { line, since } => self.line(at, b"line_down", line, since),
-            MarketEvent::LineUp { line, since } => self.line(at, b"line_up", line, since),
+            MarketEvent::LineDown { line, since } => self.line(context, b"line_down", line, since),
+            MarketEvent::LineUp { line, since } => self.line(context, b"line_up", line, since),
             MarketEvent::Product(_) | MarketEvent::Refused(_) | MarketEvent::End(_) => Ok(()),
         }
     }
 
-    fn clear(&mut self, at: &EventContext<'_>, instrument: &str) -> Result<(), Refusal> {
-        self.event(at, EventKind::Level, |e| {
-            e.of(instrument)?;
+    fn clear(&mut self, context: &EventContext<'_>, instrument: &str) -> Result<(), Refusal> {
+        self.event(context, EventKind::Level, |e| {
+            e.set_listing(instrument)?;
             e.text(EventField::Action, b"R")
         })
     }
 
-    /// A line of a channel is down, or back.
+    /// Reports that a line of a channel is down, or back.
     fn line(
         &mut self,
-        at: &EventContext<'_>,
+        context: &EventContext<'_>,
         state: &[u8],
         line: u8,
         since: UnixNanos,
     ) -> Result<(), Refusal> {
-        let channel = &at.tables.channels[at.channel.index()].name;
+        let channel = &context.tables.channels[context.channel.index()].name;
         self.block.has_findings = true;
-        self.status(at, state, |e| {
+        self.status(context, state, |e| {
             e.keep("channel", channel)?;
             e.keep("line", if line == 0 { "A" } else { "B" })?;
             e.event.keep_unmapped("since", &since.0.to_string())
         })
     }
 
-    fn product(&mut self, at: &EventContext<'_>, state: &[u8], product: ProductId) -> Result<(), Refusal> {
-        let id = &at.tables.products[product.index()].id;
-        self.status(at, state, |e| e.keep("product", id))
+    fn product(
+        &mut self,
+        context: &EventContext<'_>,
+        state: &[u8],
+        product: ProductId,
+    ) -> Result<(), Refusal> {
+        let id = &context.tables.products[product.index()].id;
+        self.status(context, state, |e| e.keep("product", id))
     }
 
     fn status(
         &mut self,
-        at: &EventContext<'_>,
+        context: &EventContext<'_>,
         state: &[u8],
         fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        self.event(at, EventKind::Status, |e| {
+        self.event(context, EventKind::Status, |e| {
             e.venue(EventField::Venue)?;
             e.text(EventField::State, state)?;
             fill(e)
@@ -437,51 +456,51 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
 
     fn event(
         &mut self,
-        at: &EventContext<'_>,
+        context: &EventContext<'_>,
         kind: EventKind,
         fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let ts = at.ts_event;
-        self.by.set_event((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
+        let ts = context.ts_event;
+        self.lookup.set_event((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
         let start = self.block.arena.len();
-        let waited = at.length > 0 && at.place < self.place.next;
-        let (arena, names) = self.block.builder(self.known);
+        let has_waited = context.length > 0 && context.position < self.unit_offsets.next;
+        let (arena, names) = self.block.builder(self.dictionary);
         let mut event = EventBuilder::begin(arena, kind, ts);
         // The place is that of its unit, see `stand`.
         event.source(self.source, 0);
-        if let Some(sequence) = at.sequence {
+        if let Some(sequence) = context.sequence {
             event.sequence(sequence);
         }
-        let mut making = FastEventDraft { event, names, by: &mut *self.by, venue: self.venue };
-        let filled = fill(&mut making).and_then(|()| match waited {
-            true => making.event.keep_unmapped("place", &at.place.to_string()),
+        let mut draft = FastEventDraft { event, names, lookup: &mut *self.lookup, venue: self.venue };
+        let fill_outcome = fill(&mut draft).and_then(|()| match has_waited {
+            true => draft.event.keep_unmapped("place", &context.position.to_string()),
             false => Ok(()),
         });
-        let event = making.event;
-        match filled {
-            Ok(()) => event.finish(if at.snapshot { flags::SNAPSHOT } else { 0 }).map(drop)?,
+        let event = draft.event;
+        match fill_outcome {
+            Ok(()) => event.finish(if context.snapshot { flags::SNAPSHOT } else { 0 }).map(drop)?,
             Err(refusal) => {
                 event.abandon();
                 return Err(refusal);
             }
         }
         if self.count == 0 {
-            (self.ts, self.first) = (at.ts_event, start);
+            (self.ts, self.first) = (context.ts_event, start);
         }
         (self.count, self.last) = (self.count + 1, start);
         Ok(())
     }
 
-    /// A message is over.
-    fn end(&mut self, at: &EventContext<'_>, outcome: MessageOutcome) {
-        if std::mem::take(&mut self.bad) {
-            return self.settle();
+    /// Ends a message.
+    fn end(&mut self, context: &EventContext<'_>, outcome: MessageOutcome) {
+        if std::mem::take(&mut self.is_quarantined) {
+            return self.extend_last_unit();
         }
         if outcome == MessageOutcome::Early {
-            return self.settle();
+            return self.extend_last_unit();
         }
         if self.count > 0 {
-            return self.unit(at.place, at.length as usize);
+            return self.unit(context.position, context.length as usize);
         }
         match outcome {
             MessageOutcome::Duplicate => self.block.end_duplicate(),
@@ -493,76 +512,76 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         }
     }
 
-    /// The events in hand become the unit of a message.
-    fn unit(&mut self, place: u64, length: usize) {
+    /// Makes the pending events the unit of a message.
+    fn unit(&mut self, source_offset: u64, length: usize) {
         let has_unit = self.block.units.last().is_some_and(|unit| !unit.is_progress());
-        if self.place.next >= self.place.end && has_unit {
+        if self.unit_offsets.next >= self.unit_offsets.end && has_unit {
             // The packet completes more messages than it has bytes: they are part of its last unit.
             self.block.tally.messages += 1;
             self.block.tally.with_events += 1;
-            return self.settle();
+            return self.extend_last_unit();
         }
         self.mark_last(true, self.last);
-        let offset = self.offset(place);
-        self.stand(offset);
-        let room = self.place.end.saturating_sub(offset) as usize;
+        let offset = self.offset(source_offset);
+        self.set_offset(offset);
+        let room = self.unit_offsets.end.saturating_sub(offset) as usize;
         let span = MessageSpan { offset, length: length.min(room) };
-        self.block.end_message(span, self.ts, self.count, BlockMessageKind::Events, self.known);
+        self.block.end_message(span, self.ts, self.count, BlockMessageKind::Events, self.dictionary);
         self.count = 0;
     }
 
-    /// The events in hand, if any, become part of the unit before them.
-    fn settle(&mut self) {
+    /// Adds the pending events, if there are any, to the previous unit.
+    fn extend_last_unit(&mut self) {
         if self.count == 0 {
             return;
         }
         if self.block.units.last().is_none_or(crate::block::BlockMessage::is_progress) {
-            return self.unit(self.place.next, 0);
+            return self.unit(self.unit_offsets.next, 0);
         }
         let from = self.block.units[..self.block.units.len() - 1].last().map_or(0, |u| u.end as usize);
-        let (mut at, mut before) = (from, from);
+        let (mut frame_start, mut before) = (from, from);
         let end = self.block.units.last().map_or(0, |u| u.end as usize);
-        while at < end {
-            before = at;
-            at += FrameHeader::read(&self.block.arena[at..]).len_bytes();
+        while frame_start < end {
+            before = frame_start;
+            frame_start += FrameHeader::read(&self.block.arena[frame_start..]).len_bytes();
         }
         self.mark_last(false, before);
         self.mark_last(true, self.last);
-        self.stand(self.block.units.last().map_or(0, |u| u.offset));
-        self.block.extend_last(self.count, self.known);
+        self.set_offset(self.block.units.last().map_or(0, |u| u.offset));
+        self.block.extend_last(self.count, self.dictionary);
         self.count = 0;
     }
 
-    fn mark_last(&mut self, last: bool, at: usize) {
-        let header = FrameHeader::read(&self.block.arena[at..]);
+    fn mark_last(&mut self, last: bool, frame_start: usize) {
+        let header = FrameHeader::read(&self.block.arena[frame_start..]);
         let bits = header.flags() & !flags::LAST | if last { flags::LAST } else { 0 };
-        header.with_flags(bits).write(&mut self.block.arena[at..]);
+        header.with_flags(bits).write(&mut self.block.arena[frame_start..]);
     }
 
-    /// The events in hand are at this place of the source.
-    fn stand(&mut self, offset: u64) {
+    /// Sets the source offset of the pending events.
+    fn set_offset(&mut self, offset: u64) {
         let arena = &mut self.block.arena;
-        let mut at = self.first;
-        while at < arena.len() {
-            let length = FrameHeader::read(&arena[at..]).len_bytes();
-            arena[at + schema::at::OFFSET..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
-            at += length;
+        let mut frame_start = self.first;
+        while frame_start < arena.len() {
+            let length = FrameHeader::read(&arena[frame_start..]).len_bytes();
+            arena[frame_start + schema::at::OFFSET..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
+            frame_start += length;
         }
     }
 
-    /// The place of a unit. Places increase, so that they show what is on a tape.
-    fn offset(&mut self, place: u64) -> u64 {
-        let offset = place.max(self.place.next);
-        self.place.next = offset + 1;
+    /// Returns the offset of a unit. Offsets must increase, so that they show which messages are on a tape.
+    fn offset(&mut self, source_offset: u64) -> u64 {
+        let offset = source_offset.max(self.unit_offsets.next);
+        self.unit_offsets.next = offset + 1;
         offset
     }
 }
 
-/// An event in hand.
+/// The current event.
 struct FastEventDraft<'e, I> {
     event: EventBuilder<'e>,
     names: crate::block::BlockNameResolver<'e>,
-    by: &'e mut I,
+    lookup: &'e mut I,
     venue: &'e str,
 }
 
@@ -573,7 +592,7 @@ impl<I: InstrumentLookup> FastEventDraft<'_, I> {
 
     fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.by.resolver(&mut self.names))
+        self.event.set_text(spec, text, &mut self.lookup.resolver(&mut self.names))
     }
 
     fn some_text(&mut self, field: EventField, text: &str) -> Result<(), Refusal> {
@@ -589,8 +608,8 @@ impl<I: InstrumentLookup> FastEventDraft<'_, I> {
         self.text(EventField::Instr, if id.is_empty() { b"?" } else { id.as_bytes() })
     }
 
-    /// Venue and instrument.
-    fn of(&mut self, id: &str) -> Result<(), Refusal> {
+    /// Sets venue and instrument.
+    fn set_listing(&mut self, id: &str) -> Result<(), Refusal> {
         self.venue(EventField::Venue)?;
         self.instrument(id)
     }

@@ -18,36 +18,37 @@ impl Mapping {
         Ok(())
     }
 
-    /// The configuration of a handler.
+    /// Makes the configuration of a handler.
     ///
     /// # Errors
-    /// An error in the table `[fast]` or in the templates, with file and line.
+    /// Fails if the table `[fast]` or the templates are invalid; the error has file and line.
     pub fn fast_config(&self) -> Result<Arc<HandlerConfig>, Error> {
         let config = self.fast_table()?.config();
         config.map(Arc::new).map_err(|wrong| self.wrong_fast(&wrong))
     }
 
-    /// The summary of the table `[fast]`; none if there is no table.
+    /// Summarizes the table `[fast]`; `None` if the mapping has no such table.
     ///
     /// # Errors
-    /// An error in the table.
+    /// Fails if the table is invalid.
     pub fn fast_summary(&self) -> Result<Option<ConfigSummary>, Error> {
         let holds = self.fast_table.as_ref().map(ConfigSummary::from_table).transpose();
         holds.map_err(|wrong| self.wrong_fast(&wrong))
     }
 
-    /// Whether the table `[fast]` can be used. One without templates or channels is there to be like.
+    /// Checks that the table `[fast]` can be used. A table without templates or channels is there for other tables to
+    /// refer to.
     pub(super) fn check_fast(&self) -> Result<(), Error> {
         self.fast_table()?.check().map_err(|wrong| self.wrong_fast(&wrong))
     }
 
-    /// The table `[fast]`.
+    /// Returns the table `[fast]`.
     pub(crate) fn fast_table(&self) -> Result<&FastMappingTable, Error> {
-        let none = || self.refuse_key("fast", "format fast needs a table [fast]".to_owned());
-        self.fast_table.as_ref().ok_or_else(none)
+        let missing_error = || self.refuse_key("fast", "format fast needs a table [fast]".to_owned());
+        self.fast_table.as_ref().ok_or_else(missing_error)
     }
 
     fn wrong_fast(&self, wrong: &ConfigRefusal) -> Error {
-        self.refuse_at(&wrong.from_top(), wrong.what.clone())
+        self.refuse_at(&wrong.from_top(), wrong.reason.clone())
     }
 }

@@ -21,11 +21,11 @@ pub const FORMAT: FormatEntry = FormatEntry {
         (Some(_), _) => mapping.load_fast(),
         (None, Some(_)) => rules::load(mapping),
         (None, None) => {
-            let what = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
-            Err(mapping.refuse_key("format", what.to_owned()))
+            let message = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
+            Err(mapping.refuse_key("format", message.to_owned()))
         }
     },
-    by: |mapping| match mapping.fast_messages {
+    build: |mapping| match mapping.fast_messages {
         Some(_) => Ok(Arc::new(rules::FastMappingFormat::new(mapping)?)),
         None => Ok(Arc::new(events::FastChannelsFormat)),
     },

@@ -54,19 +54,19 @@ struct TypeClasses {
 }
 
 impl GroupTags {
-    /// The tags of group `index` of a plan.
+    /// Collects the tags of group `index` of a plan.
     pub fn new(index: usize, group: &GroupSlots<u32>, places: &PathSlots<u32>, plan: &MappingPlan) -> Self {
         let (count_tag, count) = group.count.expect("FIX groups are counted");
         let mut types = plan.types_of_group(index);
         if types.is_empty() {
             types.insert(b"");
         }
-        let memberships = types.iter().map(|of| {
-            let mut membership = GroupMembership::new(of, count_tag);
+        let memberships = types.iter().map(|message_type| {
+            let mut membership = GroupMembership::new(message_type, count_tag);
             if !membership.is_standard {
                 // Of a venue's own message, the mapping says what is in it.
-                let named = places.message.iter().filter(|(_, slot)| **slot != 0).map(|(tag, _)| *tag);
-                membership.outside.extend(named.chain(places.dropped.iter().copied()));
+                let mapped_tags = places.message.iter().filter(|(_, slot)| **slot != 0).map(|(tag, _)| *tag);
+                membership.outside.extend(mapped_tags.chain(places.dropped.iter().copied()));
             }
             membership
         });
@@ -83,7 +83,7 @@ impl GroupTags {
         let mut members = group.members.clone();
         let mut by_type: Vec<_> = types
             .iter()
-            .map(|of| TypeClasses { msg_type: Box::from(*of), classes: BTreeMap::new() })
+            .map(|name| TypeClasses { msg_type: Box::from(*name), classes: BTreeMap::new() })
             .collect();
         for tag in memberships.iter().flat_map(|m| m.members.iter().chain(&m.outside)) {
             if members.contains_key(tag) {
@@ -106,15 +106,16 @@ impl GroupTags {
         Self { count, count_tag, delimiter: group.delimiter, first, members, by_type, also_outside }
     }
 
-    /// The tag's slot in an entry of a message of this type, or what else it is: not [`BY_TYPE`].
+    /// Returns the tag's slot in an entry of a message of this type, or its other class, but never [`BY_TYPE`].
     fn class(&self, tag: u32, msg_type: &[u8]) -> u8 {
         let class = self.members.get(tag);
         if class != BY_TYPE {
             return class;
         }
-        let of = |name: &[u8]| self.by_type.iter().find(|of| *of.msg_type == *name);
-        let classes = of(msg_type).or_else(|| of(b""));
-        classes.and_then(|of| of.classes.get(&tag)).copied().unwrap_or(UNLISTED)
+        let classes_of =
+            |name: &[u8]| self.by_type.iter().find(|type_classes| *type_classes.msg_type == *name);
+        let classes = classes_of(msg_type).or_else(|| classes_of(b""));
+        classes.and_then(|entry| entry.classes.get(&tag)).copied().unwrap_or(UNLISTED)
     }
 }
 
@@ -135,25 +136,27 @@ impl GroupFields<'_> {
         self.group.class(token.tag, self.msg_type)
     }
 
-    /// The first of the `count` tokens from `at` on whose tag the mapping or the standard lists.
-    fn listed(&self, at: usize, count: usize) -> Option<(usize, FieldToken)> {
-        let mut tokens = (at..at.saturating_add(count)).map_while(|at| Some((at, self.tokens.get(at)?)));
+    /// Finds the first of the `count` tokens from `start` on whose tag the mapping or the standard lists.
+    fn first_listed(&self, start: usize, count: usize) -> Option<(usize, FieldToken)> {
+        let mut tokens =
+            (start..start.saturating_add(count)).map_while(|index| Some((index, self.tokens.get(index)?)));
         tokens.find(|(_, token)| self.class(*token) != UNLISTED)
     }
 
-    /// Where an entry starts that does not start with the mapping's delimiter right away, and the tag that starts every
-    /// entry: of some venues it is another member. None where there is no further entry.
-    pub fn unusual_start(&self, at: usize, found: u64) -> Option<(usize, u32)> {
-        let (lead, first) = self.listed(self.start, LEAD_MAX)?;
+    /// Finds the start of an entry that does not begin with the mapping's delimiter. Returns its index and the tag
+    /// that starts every entry: some venues start entries with another member. Returns `None` if there is no further
+    /// entry.
+    pub fn unusual_start(&self, index: usize, entry_count: u64) -> Option<(usize, u32)> {
+        let (lead, first) = self.first_listed(self.start, LEAD_MAX)?;
         if self.class(first) == END || first.tag != self.group.delimiter && self.is_stated(0) {
             return None;
         }
-        let at = if found == 0 { lead } else { at };
-        let token = self.tokens.get(at)?;
-        (token.tag == first.tag).then_some((at, first.tag))
+        let start_index = if entry_count == 0 { lead } else { index };
+        let token = self.tokens.get(start_index)?;
+        (token.tag == first.tag).then_some((start_index, first.tag))
     }
 
-    /// Whether the count is this number.
+    /// Returns whether the message states this count.
     pub fn is_stated(&self, count: u64) -> bool {
         self.stated_number() == Some(count)
     }
@@ -162,8 +165,8 @@ impl GroupFields<'_> {
         unitape_base::digits::parse_u64(self.stated)
     }
 
-    /// One past the last token of entry number `number`, of which the token at `at` is the next one; `put` gets the slots
-    /// and indexes of its members.
+    /// Returns the index after the last token of entry `number`; the token at `at` must be the entry's next token.
+    /// `put` gets slot and index of each member.
     pub fn entry_end(
         &self,
         mut at: usize,
@@ -178,7 +181,7 @@ impl GroupFields<'_> {
             match self.class(token) {
                 END => break,
                 UNUSED => at += 1,
-                UNLISTED => match self.listed(at, usize::MAX) {
+                UNLISTED => match self.first_listed(at, usize::MAX) {
                     Some((next, token))
                         if self.class(token) != END
                             && !(is_last && self.group.also_outside.contains(&token.tag)) =>
@@ -196,20 +199,22 @@ impl GroupFields<'_> {
         at
     }
 
-    /// The refusal of a group with another number of entries than its count says; `at` is the token behind the last one.
+    /// Makes the refusal of a group whose number of entries differs from its count. `end_index` is the index of the
+    /// token after the last entry.
     #[cold]
-    pub fn miscounted(&self, found: u64, at: usize) -> MessageRefusal {
+    pub fn count_refusal(&self, entry_count: u64, end_index: usize) -> MessageRefusal {
         let mut detail = format!(
-            "group {}: {} stated, {found} entries found",
+            "group {}: {} stated, {entry_count} entries found",
             TagLabel(self.group.count_tag),
             printable(self.stated)
         );
-        if let Some(token) = self.tokens.get(at) {
+        if let Some(token) = self.tokens.get(end_index) {
             let digits = token.tag.checked_ilog10().unwrap_or(0) + 1;
-            let place = format!("{} at byte {}", TagLabel(token.tag), token.start.saturating_sub(digits + 1));
-            detail += &match found {
-                0 => format!("; entry 1 begins with {}, not with {place}", TagLabel(self.group.delimiter)),
-                _ => format!("; entry {found} ended at {place}"),
+            let position =
+                format!("{} at byte {}", TagLabel(token.tag), token.start.saturating_sub(digits + 1));
+            detail += &match entry_count {
+                0 => format!("; entry 1 begins with {}, not with {position}", TagLabel(self.group.delimiter)),
+                _ => format!("; entry {entry_count} ended at {position}"),
             };
         }
         MessageRefusal { code: "group_count", detail }

@@ -41,7 +41,7 @@ pub struct FixDecoder {
     day: Cell<Option<([u8; 8], i64)>>,
 }
 
-/// A place for every number a slot can have, so that none has to be checked.
+/// One entry for every possible slot number, so that no slot must be checked.
 type TokenSlots = [Option<TokenIndex>; 256];
 
 /// FIX names its fields by tag.
@@ -78,7 +78,7 @@ impl Dialect for FixDialect {
 pub const FORMAT: FormatEntry = FormatEntry {
     name: "fix",
     load: |mapping| mapping.needs_rules(),
-    by: |mapping| Ok(Arc::new(FixFormat { framer: framer(mapping)? })),
+    build: |mapping| Ok(Arc::new(FixFormat { framer: framer(mapping)? })),
 };
 
 #[derive(Debug)]
@@ -96,15 +96,15 @@ impl ByteFormat for FixFormat {
     }
 }
 
-/// The framer that a mapping asks for.
+/// Makes the framer that a mapping asks for.
 ///
 /// # Errors
-/// When it names a separator or a kind of leniency that there is not.
+/// Fails if the mapping names an unknown separator or an unknown kind of leniency.
 fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
     let Some(framing) = &mapping.framing else { return Ok(FixFramer::default()) };
     let Some(sep) = FieldSeparator::parse(&framing.sep) else {
-        let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
-        return Err(mapping.refuse_key("framing", what));
+        let message = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
+        return Err(mapping.refuse_key("framing", message));
     };
     let words = match &framing.lenient {
         LeniencyConfig::All(all) => {
@@ -116,9 +116,9 @@ fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
     let mut lenient = FixLeniency::NONE;
     for word in words {
         let kind = FixLeniency::parse(word).ok_or_else(|| {
-            let known = FixLeniency::WORDS.map(|(name, _)| name);
-            let what = format!("framing.lenient: `{word}` is none of {}", known.join(", "));
-            mapping.refuse_key("framing", what + &suggest_word(word, known))
+            let names = FixLeniency::WORDS.map(|(name, _)| name);
+            let detail = format!("framing.lenient: `{word}` is none of {}", names.join(", "));
+            mapping.refuse_key("framing", detail + &suggest_word(word, names))
         })?;
         lenient = lenient | kind;
     }
@@ -126,10 +126,10 @@ fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
 }
 
 impl FixDecoder {
-    /// A decoder for messages of `framer` by `mapping`.
+    /// Makes a decoder for messages of `framer` by `mapping`.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub fn new(framer: FixFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &FixDialect)?;
         let tags = SlotsByTag::new(&places, &plan);
@@ -145,7 +145,8 @@ impl FixDecoder {
         })
     }
 
-    /// Bytes that end at the framer's limit are a part of a larger message; garbage may follow it.
+    /// Returns the part of a large message that these bytes are: bytes that end at the framer's limit are its first
+    /// part, and garbage may follow.
     fn part(&self, fault: &FixFault, span: Span) -> Option<BlockMessageKind> {
         let last = span.end - span.start < self.framer.max_message();
         match fault {
@@ -155,7 +156,7 @@ impl FixDecoder {
         }
     }
 
-    fn message(&mut self, block: &mut Block, raw: &[u8], origin: MessageOrigin, known: &Dictionary) {
+    fn message(&mut self, block: &mut Block, raw: &[u8], origin: MessageOrigin, dictionary: &Dictionary) {
         if self.framer.accepts(FixLeniency::EMPTY) {
             // A field without a value says nothing.
             self.tokens.remove_empty();
@@ -186,24 +187,24 @@ impl FixDecoder {
             tags: &self.tags,
             day: &self.day,
         };
-        self.mapper.message(block, &fields, origin, known);
+        self.mapper.message(block, &fields, origin, dictionary);
     }
 }
 
 impl FormatDecoder for FixDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         decode_items(block, |block, bytes, offset| {
             let span = match self.tokens.frame(&self.framer, bytes, offset, block.eof) {
                 NextFixFrame::Message(message) => {
                     let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-                    self.message(block, message.span.slice(bytes), origin, known);
+                    self.message(block, message.span.slice(bytes), origin, dictionary);
                     message.span
                 }
                 NextFixFrame::Bad { span, fault } => {
                     let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                     refuse_item(block, origin, span.slice(bytes), fault.code().as_str(), &fault);
                     if let (Some(kind), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
-                        unit.what = kind;
+                        unit.kind = kind;
                     }
                     span
                 }
@@ -223,7 +224,7 @@ impl FormatDecoder for FixDecoder {
     }
 }
 
-/// The message in hand.
+/// The current message.
 struct FixMessageView<'m> {
     raw: &'m [u8],
     tokens: TokenSlice<'m>,
@@ -259,7 +260,7 @@ impl ParsedMessage for FixMessageView<'_> {
         // Most times of a feed are of the day of the one before.
         let (day, rest) = text.split_first_chunk::<8>()?;
         let midnight = match self.day.get() {
-            Some((known, midnight)) if known == *day => midnight,
+            Some((cached_day, midnight)) if cached_day == *day => midnight,
             _ => {
                 let midnight = value::date(day)?;
                 self.day.set(Some((*day, midnight)));
@@ -290,15 +291,15 @@ impl ParsedMessage for FixMessageView<'_> {
         let Some(count) = self.slots[usize::from(group.count)] else { return Ok(false) };
         let tokens = self.tokens;
         // The token after the count, whose index and one more this is.
-        let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
+        let start = if cursor.entry_count == 0 { usize::from(count.get()) } else { cursor.position };
         if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
             return self.unusual_entry(group, cursor, start, entry);
         }
-        let mut at = start + 1;
+        let mut index = start + 1;
         if let Some(first) = entry.get_mut(usize::from(group.first)) {
-            *first = TokenIndex::new(at as u16);
+            *first = TokenIndex::new(index as u16);
         }
-        while let Some(token) = tokens.get(at)
+        while let Some(token) = tokens.get(index)
             && token.tag != group.delimiter
         {
             let class = group.members.get(token.tag);
@@ -306,15 +307,15 @@ impl ParsedMessage for FixMessageView<'_> {
                 break;
             }
             let Some(slot) = entry.get_mut(usize::from(class)) else {
-                at = self.rest_of_entry(group, at, cursor.found + 1, entry);
+                index = self.rest_of_entry(group, index, cursor.entry_count + 1, entry);
                 break;
             };
-            at += 1;
+            index += 1;
             if slot.is_none() {
-                *slot = TokenIndex::new(at as u16);
+                *slot = TokenIndex::new(index as u16);
             }
         }
-        *cursor = EntryCursor { at, found: cursor.found + 1 };
+        *cursor = EntryCursor { position: index, entry_count: cursor.entry_count + 1 };
         Ok(true)
     }
 
@@ -347,11 +348,11 @@ impl ParsedMessage for FixMessageView<'_> {
         if self.unlisted.is_empty() {
             return Ok(());
         }
-        let start = match step.before.found {
+        let start = match step.before.entry_count {
             0 => self.entries_start(step.group),
-            _ => step.before.at,
+            _ => step.before.position,
         };
-        self.keep_tokens(self.unlisted_between(start, step.after.at), &mut keep)
+        self.keep_tokens(self.unlisted_between(start, step.after.position), &mut keep)
     }
 }
 
@@ -370,7 +371,7 @@ impl<'m> FixMessageView<'m> {
         count.map_or(usize::MAX, |count| usize::from(count.get()))
     }
 
-    /// The unlisted tokens with an index from `start` to before `end`.
+    /// Returns the unlisted tokens with an index from `start` to before `end`.
     fn unlisted_between(&self, start: usize, end: usize) -> &'m [u16] {
         // They are in falling order.
         let from = self.unlisted.partition_point(|i| usize::from(*i) >= end);
@@ -408,8 +409,8 @@ impl<'m> FixMessageView<'m> {
         for &group in groups {
             let (start, mut cursor) = (self.entries_start(group), EntryCursor::default());
             // A count that is wrong refuses the message where its entries are read.
-            while self.next_entry(group, &mut cursor, &mut []).is_ok_and(|there| there) {}
-            spans.push((start, cursor.at));
+            while self.next_entry(group, &mut cursor, &mut []).is_ok_and(|has_entry| has_entry) {}
+            spans.push((start, cursor.position));
         }
         spans.sort_unstable();
         let mut start = 0;
@@ -430,21 +431,23 @@ impl<'m> FixMessageView<'m> {
         Some(GroupFields { group, tokens: self.tokens, start, msg_type, stated })
     }
 
-    /// Reads on from a tag of an entry that has no slot. Gives the index of the first token behind the entry.
+    /// Reads on from a tag of an entry that has no slot. Returns the index of the first token behind the entry.
     #[cold]
     #[inline(never)]
     fn rest_of_entry(
         &self,
         group: &'m GroupTags,
-        at: usize,
+        index: usize,
         number: u64,
         entry: &mut [Option<TokenIndex>],
     ) -> usize {
-        let Some(fields) = self.group_fields(group) else { return at };
-        fields.entry_end(at, group.delimiter, number, |slot, at| put(entry, slot, at))
+        let Some(fields) = self.group_fields(group) else { return index };
+        fields.entry_end(index, group.delimiter, number, |slot, token_index| {
+            fill_slot(entry, slot, token_index)
+        })
     }
 
-    /// Reads an entry that does not start with the mapping's delimiter, or finds that there is none.
+    /// Reads an entry that does not start with the mapping's delimiter, or finds that no entry follows.
     #[cold]
     #[inline(never)]
     fn unusual_entry(
@@ -455,18 +458,24 @@ impl<'m> FixMessageView<'m> {
         entry: &mut [Option<TokenIndex>],
     ) -> Result<bool, MessageRefusal> {
         let Some(fields) = self.group_fields(group) else { return Ok(false) };
-        let found = cursor.found;
-        let Some((first, delimiter)) = fields.unusual_start(start, found) else {
-            return if fields.is_stated(found) { Ok(false) } else { Err(fields.miscounted(found, start)) };
+        let entry_count = cursor.entry_count;
+        let Some((first, delimiter)) = fields.unusual_start(start, entry_count) else {
+            return if fields.is_stated(entry_count) {
+                Ok(false)
+            } else {
+                Err(fields.count_refusal(entry_count, start))
+            };
         };
-        put(entry, group.members.get(delimiter), first);
-        let at = fields.entry_end(first + 1, delimiter, found + 1, |slot, at| put(entry, slot, at));
-        *cursor = EntryCursor { at, found: found + 1 };
+        fill_slot(entry, group.members.get(delimiter), first);
+        let end_index = fields.entry_end(first + 1, delimiter, entry_count + 1, |slot, token_index| {
+            fill_slot(entry, slot, token_index)
+        });
+        *cursor = EntryCursor { position: end_index, entry_count: entry_count + 1 };
         Ok(true)
     }
 
-    /// A Logon begins to count again where it says so (141), and where it is number 1 and new: so a session begins
-    /// (FIX Session Layer, "Establishing a FIX session").
+    /// Returns the effect of a Logon. It restarts the numbers if it says so (141), or if it is number 1 and new: so a
+    /// session begins (FIX Session Layer, "Establishing a FIX session").
     #[cold]
     fn logon(&self, sequence: u64, maybe: bool) -> SequenceEffect {
         match self.first(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
@@ -475,8 +484,8 @@ impl<'m> FixMessageView<'m> {
         }
     }
 
-    /// A SequenceReset fills a gap (123=Y), or has the numbers continue at another one; its own is of no meaning then
-    /// (FIX Session Layer, "SequenceReset(35=4)").
+    /// Returns the effect of a SequenceReset. It fills a gap (123=Y), or continues the numbers at another number, and
+    /// its own number then has no meaning (FIX Session Layer, "SequenceReset(35=4)").
     #[cold]
     fn sequence_reset(&self) -> SequenceEffect {
         if self.first(GAP_FILL_FLAG) == Some(b"Y") {
@@ -488,13 +497,13 @@ impl<'m> FixMessageView<'m> {
         }
     }
 
-    /// The first value of a tag.
+    /// Returns the first value of a tag.
     fn first(&self, tag: u32) -> Option<&'m [u8]> {
-        let at = self.tokens.tags().iter().position(|t| *t == tag)?;
-        Some(self.tokens.token_at(at).slice(self.raw))
+        let index = self.tokens.tags().iter().position(|t| *t == tag)?;
+        Some(self.tokens.token_at(index).slice(self.raw))
     }
 
-    /// The value of a field in the message's own encoding, as text.
+    /// Decodes the value of a field in the message's own encoding.
     #[inline]
     fn encoded(&self, token: FieldToken) -> Option<Cow<'m, str>> {
         if !encoding::is_encoded(token.tag) {
@@ -505,28 +514,28 @@ impl<'m> FixMessageView<'m> {
     }
 }
 
-/// Puts the token at `at` into an entry, unless the slot is not one or has a token.
-fn put(entry: &mut [Option<TokenIndex>], slot: u8, at: usize) {
+/// Puts the token at `token_index` into an entry, unless the slot is unused or already has a token.
+fn fill_slot(entry: &mut [Option<TokenIndex>], slot: u8, token_index: usize) {
     if slot != END
-        && let Some(place) = entry.get_mut(usize::from(slot))
-        && place.is_none()
+        && let Some(target) = entry.get_mut(usize::from(slot))
+        && target.is_none()
     {
-        *place = TokenIndex::new(at as u16 + 1);
+        *target = TokenIndex::new(token_index as u16 + 1);
     }
 }
 
-/// The number as text.
+/// Writes the number as text.
 fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
-    let mut at = digits.len();
+    let mut start = digits.len();
     loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
+        start -= 1;
+        digits[start] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
             break;
         }
     }
-    std::str::from_utf8(&digits[at..]).unwrap_or_default()
+    std::str::from_utf8(&digits[start..]).unwrap_or_default()
 }
 
 /// Slots by tag.
@@ -534,7 +543,7 @@ fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
 struct SlotsByTag {
     /// Slot of the message type.
     message_type: u8,
-    /// Slots of what the event time may be.
+    /// The slots that may hold the event time.
     times: Vec<u8>,
     message: TagMap,
     groups: Vec<GroupTags>,
@@ -542,12 +551,12 @@ struct SlotsByTag {
 
 impl SlotsByTag {
     fn new(places: &PathSlots<u32>, plan: &MappingPlan) -> Self {
-        let other = if places.keeps { KEEP } else { 0 };
+        let default_slot = if places.keeps { KEEP } else { 0 };
         let groups = places.groups.iter().enumerate();
         Self {
             message_type: plan.message_type,
             times: plan.ts.clone(),
-            message: TagMap::new(other, &places.message),
+            message: TagMap::new(default_slot, &places.message),
             groups: groups.map(|(i, group)| GroupTags::new(i, group, places, plan)).collect(),
         }
     }
@@ -558,12 +567,13 @@ impl SlotsByTag {
 struct TagMap {
     dense: Box<[u8; DENSE]>,
     sparse: FxHashMap<u32, u8>,
-    other: u8,
+    default_slot: u8,
 }
 
 impl TagMap {
-    fn new(other: u8, slots: &BTreeMap<u32, u8>) -> Self {
-        let mut this = Self { dense: Box::new([other; DENSE]), sparse: FxHashMap::default(), other };
+    fn new(default_slot: u8, slots: &BTreeMap<u32, u8>) -> Self {
+        let mut this =
+            Self { dense: Box::new([default_slot; DENSE]), sparse: FxHashMap::default(), default_slot };
         for (&tag, &slot) in slots {
             match this.dense.get_mut(tag as usize) {
                 Some(s) => *s = slot,
@@ -577,7 +587,7 @@ impl TagMap {
     fn get(&self, tag: u32) -> u8 {
         match self.dense.get(tag as usize) {
             Some(slot) => *slot,
-            None => self.sparse.get(&tag).copied().unwrap_or(self.other),
+            None => self.sparse.get(&tag).copied().unwrap_or(self.default_slot),
         }
     }
 }

@@ -93,8 +93,8 @@ impl Dialect for FixedDialect {
     const COUNTED_GROUPS: bool = false;
 
     fn path(&self, text: &str) -> Result<String, String> {
-        let known = |r: &RecordLayout| r.find(text).is_some_and(|i| r.columns()[i].is_output());
-        if text == RECORD_PATH || self.layout.records().iter().any(known) {
+        let has_column = |r: &RecordLayout| r.find(text).is_some_and(|i| r.columns()[i].is_output());
+        if text == RECORD_PATH || self.layout.records().iter().any(has_column) {
             return Ok(text.to_owned());
         }
         if let Some((column, form)) = text.split_once('@')
@@ -128,7 +128,7 @@ pub const FORMAT: FormatEntry = FormatEntry {
         mapping.needs_rules()?;
         mapping.load_layout(FixedWidthLayout::built_in, FixedWidthLayout::all_built_in())
     },
-    by: |mapping| Ok(Arc::new(FixedWidthFormat { layout: layout(mapping)? })),
+    build: |mapping| Ok(Arc::new(FixedWidthFormat { layout: layout(mapping)? })),
 };
 
 #[derive(Debug)]
@@ -161,10 +161,10 @@ impl ByteFormat for FixedWidthFormat {
     }
 }
 
-/// The layout of a mapping that was loaded.
+/// Parses the layout of a loaded mapping.
 ///
 /// # Errors
-/// When its text is none.
+/// Fails if the layout's text is invalid.
 pub fn layout(mapping: &Mapping) -> Result<Arc<FixedWidthLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
     let layout = FixedWidthLayout::parse(text, origin)?;
@@ -175,17 +175,17 @@ pub fn layout(mapping: &Mapping) -> Result<Arc<FixedWidthLayout>, Error> {
 }
 
 impl FixedRecordsDecoder {
-    /// A decoder by this mapping and its layout.
+    /// Makes a decoder for this mapping and layout.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub fn new(mapping: &Mapping, layout: Arc<FixedWidthLayout>) -> Result<Self, Error> {
         let dialect = FixedDialect { layout, times: RefCell::default() };
         let (plan, places) = compile(mapping, &dialect)?;
         let mut layout = dialect.layout;
         for (name, TimePath { column, form }) in &dialect.times.into_inner() {
-            let wrong = |what| Error::Mapping { origin: name.clone(), what };
-            layout = Arc::new(layout.with_time_column(name, column, form).map_err(wrong)?);
+            let mapping_error = |reason| Error::Mapping { origin: name.clone(), reason };
+            layout = Arc::new(layout.with_time_column(name, column, form).map_err(mapping_error)?);
         }
         let kinds: Vec<RecordSlots> =
             layout.records().iter().map(|r| RecordSlots::new(r, plan.slot_count, &places)).collect();
@@ -196,41 +196,41 @@ impl FixedRecordsDecoder {
         Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: MessageMapper::new(plan), kinds, fast })
     }
 
-    /// Decodes the record at `at` by the general path, and gives its end; `None` when there is no more.
+    /// Decodes the record at `start` by the general path and returns its end; `None` if no record follows.
     fn one(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        at: usize,
+        start: usize,
         source: u32,
-        known: &Dictionary,
+        dictionary: &Dictionary,
         before: Option<u64>,
     ) -> Option<usize> {
         let layout = self.decoder.layout().clone();
         let headers = u64::from(layout.head_bytes() > 0);
-        let (span, end) = match self.decoder.next(bytes, at, block.base, block.eof) {
+        let (span, end) = match self.decoder.next(bytes, start, block.base, block.eof) {
             NextRecord::Record { span, kind, end } => {
                 let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                 let raw = span.slice(bytes);
                 let stated = self.decoder.trailer_count(kind);
                 match stated.and_then(|n| block.claim(n, headers, before)) {
-                    Some(found) => {
-                        let fault = RecordFault::count(stated.unwrap_or(0), found);
+                    Some(actual_count) => {
+                        let fault = RecordFault::count(stated.unwrap_or(0), actual_count);
                         refuse(block, origin, raw, fault, &layout);
                     }
                     None => {
                         let fields = FixedRecordView {
                             raw,
                             record: self.decoder.record(raw),
-                            of: &layout.records()[usize::from(kind)],
+                            layout: &layout.records()[usize::from(kind)],
                             values: self.decoder.values(),
                             kind: &self.kinds[usize::from(kind)],
-                            others: None,
+                            row_decoder: None,
                             day: ColumnValue::None,
                             file_name: "",
                             file_parts: &[],
                         };
-                        self.mapper.message(block, &fields, origin, known);
+                        self.mapper.message(block, &fields, origin, dictionary);
                     }
                 }
                 (span, end)
@@ -247,10 +247,10 @@ impl FixedRecordsDecoder {
             NextRecord::End => {
                 block.decoded = bytes.len();
                 if let Some(stated) = self.decoder.header_count()
-                    && let Some(found) = block.claim(stated, headers, before)
+                    && let Some(actual_count) = block.claim(stated, headers, before)
                 {
                     let origin = MessageOrigin { source, offset: block.base + bytes.len() as u64 };
-                    refuse(block, origin, &[], RecordFault::count(stated, found), &layout);
+                    refuse(block, origin, &[], RecordFault::count(stated, actual_count), &layout);
                 }
                 return None;
             }
@@ -261,7 +261,7 @@ impl FixedRecordsDecoder {
 }
 
 impl FormatDecoder for FixedRecordsDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let before = block.before.take();
         // The first block has its header in itself.
@@ -269,13 +269,13 @@ impl FormatDecoder for FixedRecordsDecoder {
         self.decoder.read_header(if block.base == 0 { &[] } else { &head });
         block.head = head;
         if let Some(fast) = &mut self.fast {
-            fast.begin_block(known);
+            fast.begin_block(dictionary);
         }
-        let mut at = 0;
+        let mut start = 0;
         loop {
-            at = self.batches(block, &bytes, at, source, known, before);
-            match self.one(block, &bytes, at, source, known, before) {
-                Some(end) => at = end,
+            start = self.batches(block, &bytes, start, source, dictionary, before);
+            match self.one(block, &bytes, start, source, dictionary, before) {
+                Some(end) => start = end,
                 None => break,
             }
         }
@@ -314,18 +314,21 @@ fn refuse(
 }
 
 impl Block {
-    /// A header or trailer says that `stated` records are between it and the other; how many there are, if
-    /// these are not as many. Without knowing what came `before` the block only notes it, for the sequencer.
+    /// Checks the `stated` number of records between header and trailer; returns the actual number if it differs.
+    /// Without `before`, only notes the claim for the sequencer.
     pub(crate) fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
-        let here = self.tally.messages;
+        let messages_in_block = self.tally.messages;
         match before {
             None => {
-                self.claims.push(DeclaredMessageCount { messages: stated.saturating_add(headers), here });
+                self.claims.push(DeclaredMessageCount {
+                    messages: stated.saturating_add(headers),
+                    messages_in_block,
+                });
                 None
             }
             Some(before) => {
-                let found = (before + here).saturating_sub(headers);
-                (found != stated).then_some(found)
+                let actual_count = (before + messages_in_block).saturating_sub(headers);
+                (actual_count != stated).then_some(actual_count)
             }
         }
     }
@@ -356,16 +359,16 @@ impl RecordSlots {
     }
 }
 
-/// The record in hand.
+/// The current record.
 pub(crate) struct FixedRecordView<'m> {
     pub raw: &'m [u8],
     /// The bytes that the values are offsets into.
     pub record: &'m [u8],
-    pub of: &'m RecordLayout,
+    pub layout: &'m RecordLayout,
     pub values: &'m [ColumnValue],
     pub kind: &'m RecordSlots,
     /// The decoder that has the columns missing from the layout.
-    pub others: Option<&'m csv::CsvRowDecoder>,
+    pub row_decoder: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
     pub day: ColumnValue,
     /// The name of the file, where paths read parts of it.
@@ -375,18 +378,18 @@ pub(crate) struct FixedRecordView<'m> {
 }
 
 impl FixedRecordView<'_> {
-    /// A column that has a value.
+    /// Returns the column if it has a value.
     fn column(&self, column: u16) -> Option<u16> {
         (self.value(column) != ColumnValue::None || self.file_part(column).is_some()).then_some(column)
     }
 
-    /// The part of the file's name that this is in place of a column.
+    /// Returns the part of the file's name that stands in for this column.
     fn file_part(&self, column: u16) -> Option<&[u8]> {
         let part = *self.file_parts.get(usize::from(FILE_PART.checked_sub(column)?))?;
         part.map(str::as_bytes)
     }
 
-    /// The value as text, in canonical form.
+    /// Writes the value as text, in canonical form.
     fn written<'v>(&self, column: u16, squeeze: bool, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         scratch.clear();
         self.value(column).write(self.record, squeeze, scratch);
@@ -419,7 +422,7 @@ impl ParsedMessage for FixedRecordView<'_> {
     #[inline]
     fn is_absent(&self, slot: u8) -> bool {
         let column = self.kind.slots[usize::from(slot)];
-        self.others.is_some_and(|decoder| !decoder.has_column(column))
+        self.row_decoder.is_some_and(|decoder| !decoder.has_column(column))
     }
 
     fn raw(&self) -> &[u8] {
@@ -440,11 +443,12 @@ impl ParsedMessage for FixedRecordView<'_> {
         if column > FILE_PART - FILE_PARTS_MAX {
             return match self.file_part(column) {
                 Some(part) => part,
-                None if column == RECORD => self.of.name().as_bytes(),
+                None if column == RECORD => self.layout.name().as_bytes(),
                 None => self.written(column, false, scratch),
             };
         }
-        let squeeze = self.of.columns().get(usize::from(column)).is_some_and(ColumnLayout::collapses_blanks);
+        let squeeze =
+            self.layout.columns().get(usize::from(column)).is_some_and(ColumnLayout::collapses_blanks);
         match self.value(column) {
             ColumnValue::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
             _ => self.written(column, squeeze, scratch),
@@ -513,11 +517,11 @@ impl ParsedMessage for FixedRecordView<'_> {
         let mut scratch = Vec::new();
         for &i in &self.kind.unlisted {
             if self.values[usize::from(i)] != ColumnValue::None {
-                keep(self.of.columns()[usize::from(i)].name(), self.text(i, &mut scratch))?;
+                keep(self.layout.columns()[usize::from(i)].name(), self.text(i, &mut scratch))?;
             }
         }
         if self.kind.keeps
-            && let Some(decoder) = self.others
+            && let Some(decoder) = self.row_decoder
         {
             decoder.extra_values(self.record).try_for_each(|(name, text)| keep(name, text))?;
         }
@@ -525,7 +529,7 @@ impl ParsedMessage for FixedRecordView<'_> {
     }
 }
 
-/// Sets a price, decimal or amount; `None` where the field is none.
+/// Sets a price, decimal or amount; `None` if the field is of another type.
 #[inline]
 pub(crate) fn set_number(
     event: &mut EventBuilder<'_>,
@@ -546,7 +550,7 @@ pub(crate) fn set_number(
     Some(number.and_then(|number| event.set(spec, number)))
 }
 
-/// Mantissa and exponent of a text such as `7.25e-05` for a field that holds a number.
+/// Parses a text such as `7.25e-05` to mantissa and exponent, for a field that holds a number.
 pub(crate) fn scientific(spec: &EventFieldSpec, text: &[u8]) -> Option<Result<(i64, i8), Refusal>> {
     let is_number = matches!(
         spec.slot,
@@ -563,7 +567,7 @@ pub(crate) fn scientific(spec: &EventFieldSpec, text: &[u8]) -> Option<Result<(i
     Some(number.map_err(Refusal::from))
 }
 
-/// The price, without first taking zeros off that would be put on again.
+/// Makes a price without removing zeros that must be added again.
 #[inline]
 pub(crate) fn price(mantissa: i64, exponent: i8) -> Result<Price, Refusal> {
     let scale = u32::try_from(i32::from(exponent) + Price::PLACES as i32).ok();

@@ -36,10 +36,10 @@ pub struct IexConfig {
 }
 
 impl IexConfig {
-    /// That of a mapping.
+    /// Reads the configuration from a mapping.
     ///
     /// # Errors
-    /// An error in the settings, with its line.
+    /// Fails if the settings are invalid; the error has the line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct IexMappingFile {
@@ -64,7 +64,7 @@ impl CheckedIexConfig {
     /// Checks the table.
     ///
     /// # Errors
-    /// The key that is wrong, and why.
+    /// Fails if a key is invalid; names the key and the reason.
     pub fn new(text: &IexConfig) -> Result<Self, String> {
         if text.venue.is_empty() || text.venue.len() > VENUE_BYTES_MAX {
             return Err(format!("iex.venue: a name of 1 to {VENUE_BYTES_MAX} bytes"));

@@ -40,7 +40,7 @@ pub(super) struct FeedState<'s> {
 /// Writes the events of a message that was checked. Returns their time and how many they are.
 ///
 /// # Errors
-/// Why there are none; then nothing that was written counts.
+/// Fails if the message is refused; the caller must then drop what was written.
 pub(super) fn write<I: InstrumentLookup>(
     state: FeedState<'_>,
     block: &mut Block,
@@ -65,7 +65,7 @@ pub(super) fn write<I: InstrumentLookup>(
     Ok((ts, count))
 }
 
-/// Whether the message may change a book.
+/// Returns whether the message may change a book.
 pub(super) fn changes_books(message: IexMessage<'_>) -> bool {
     matches!(
         message,
@@ -171,7 +171,12 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
             IexMessage::AddOrder(m) => {
                 some_shares(m.size())?;
                 let (symbol, order) = (m.symbol(), m.order());
-                let added = IexOrder { side: m.side(), price: m.price(), left: m.size(), done: 0 };
+                let added = IexOrder {
+                    side: m.side(),
+                    price: m.price(),
+                    remaining_shares: m.size(),
+                    executed_shares: 0,
+                };
                 channel.orders.add(IexOrderKey { symbol: &symbol, order }, added)?;
                 self.order_new(IexOrderKey { symbol: &symbol, order }, added, |_| Ok(()))
             }
@@ -181,29 +186,29 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                 let key = IexOrderKey { symbol: &symbol, order };
                 let keeps_priority = m.flags() & MODIFY_KEEPS_PRIORITY != 0;
                 let before = channel.orders.modify(key, |order| {
-                    (order.left, order.price) = (size, price);
+                    (order.remaining_shares, order.price) = (size, price);
                     if !keeps_priority {
-                        order.done = 0;
+                        order.executed_shares = 0;
                     }
                 })?;
-                let after = IexOrder { left: size, price, ..before };
+                let after = IexOrder { remaining_shares: size, price, ..before };
                 if keeps_priority {
-                    let shares = after.done + u64::from(size);
+                    let shares = after.executed_shares + u64::from(size);
                     return self
                         .order(EventKind::OrderAmend, key, after, |e| e.shares(EventField::Qty, shares));
                 }
                 self.order(EventKind::OrderCancel, key, before, |e| {
-                    e.shares(EventField::Qty, before.left.into())?;
+                    e.shares(EventField::Qty, before.remaining_shares.into())?;
                     e.text(EventField::Reason, PRIORITY_RESET)
                 })?;
-                let again = IexOrder { done: 0, ..after };
-                self.order_new(key, again, |e| e.text(EventField::Reason, PRIORITY_RESET))
+                let new_order = IexOrder { executed_shares: 0, ..after };
+                self.order_new(key, new_order, |e| e.text(EventField::Reason, PRIORITY_RESET))
             }
             IexMessage::OrderDelete(m) => {
                 let key = IexOrderKey { symbol: &m.symbol(), order: m.order() };
                 let removed = channel.orders.remove(key)?;
                 self.order(EventKind::OrderCancel, key, removed, |e| {
-                    e.shares(EventField::Qty, removed.left.into())
+                    e.shares(EventField::Qty, removed.remaining_shares.into())
                 })
             }
             IexMessage::OrderExecuted(m) => {
@@ -225,7 +230,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
                     e.shares(EventField::Qty, size.into())?;
                     e.text(EventField::Liq, if is_cross { b"X" } else { b"A" })?;
                     e.sale_conditions(print.flags)?;
-                    e.keep_number("left", after.left.into())
+                    e.keep_number("left", after.remaining_shares.into())
                 })?;
                 if self.config.prints {
                     // The resting order was hit by one of the other side.
@@ -367,7 +372,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         more: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.order(EventKind::OrderNew, key, order, |e| {
-            e.shares(EventField::Qty, order.left.into())?;
+            e.shares(EventField::Qty, order.remaining_shares.into())?;
             e.text(EventField::Type, b"limit")?;
             more(e)
         })
@@ -442,7 +447,7 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
         fill: impl FnOnce(&mut IexEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         let start = self.block.arena.len();
-        let (arena, names) = self.block.builder(self.context.known);
+        let (arena, names) = self.block.builder(self.context.dictionary);
         let mut event = EventBuilder::begin(arena, kind, self.ts);
         event.source(self.input.source, self.input.offset as u32);
         event.sequence(self.input.sequence);
@@ -462,13 +467,13 @@ impl<I: InstrumentLookup> IexEventWriter<'_, '_, I> {
     }
 }
 
-/// An event in hand.
+/// The current event.
 struct IexEventDraft<'e, I> {
     event: EventBuilder<'e>,
     names: BlockNameResolver<'e>,
     instruments: &'e mut I,
     config: &'e CheckedIexConfig,
-    /// The field in hand, for errors.
+    /// The current field, for errors.
     field: EventField,
 }
 
@@ -523,7 +528,7 @@ impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
         Ok(self)
     }
 
-    /// Sets the letters of the sale conditions, as the specifications name them, and what they mean for the print.
+    /// Sets the letters of the sale conditions, as the specifications name them, and their meaning for the print.
     fn sale_conditions(&mut self, flags: u8) -> Result<(), Refusal> {
         let conditions = [
             (SALE_SWEEP, b'F'),
@@ -559,7 +564,7 @@ impl<'e, I: InstrumentLookup> IexEventDraft<'e, I> {
         if is_set { self.event.keep_unmapped(name, "true") } else { Ok(()) }
     }
 
-    /// Keeps a letter; a blank is none.
+    /// Keeps a letter, unless it is a blank.
     fn keep_letter(&mut self, name: &str, letter: u8) -> Result<(), Refusal> {
         if letter == b' ' { Ok(()) } else { self.event.keep_unmapped(name, &json_string(&[letter])) }
     }
@@ -590,7 +595,7 @@ const DIRECTORY_ETP: u8 = 0x20;
 const LEVEL_EVENT_COMPLETE: u8 = 0x01;
 const MODIFY_KEEPS_PRIORITY: u8 = 0x01;
 
-/// That the price of an order fits an event: a message that is refused must not change the orders.
+/// Checks that the price of an order fits an event: a refused message must not change the orders.
 fn check_price(message: IexMessage<'_>) -> Result<(), MessageRefusal> {
     let units = match message {
         IexMessage::AddOrder(m) => m.price(),

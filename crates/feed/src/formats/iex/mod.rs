@@ -74,7 +74,7 @@ struct IexMessageInput<'m> {
 }
 
 impl IexMessageInput<'_> {
-    /// The message as a packet of its own, for the quarantine: so it can be tried again.
+    /// Writes the message as a packet of its own, so that it can be retried from quarantine.
     #[cold]
     fn packet_of_its_own(&self) -> Vec<u8> {
         let header = IexPacketHeader {
@@ -94,10 +94,10 @@ impl IexMessageInput<'_> {
     }
 }
 
-/// The source in hand, the names that have ids already, and what resolves instruments before they get one.
+/// The current source, the names that have ids already, and what resolves instruments before they get one.
 struct DecodeContext<'k, I> {
     source: u32,
-    known: &'k Dictionary,
+    dictionary: &'k Dictionary,
     instruments: &'k mut I,
 }
 
@@ -105,10 +105,10 @@ struct DecodeContext<'k, I> {
 pub const FORMAT: FormatEntry = FormatEntry {
     name: "iex",
     load,
-    by: |mapping| Ok(Arc::new(IexFormat { text: IexConfig::from_mapping(mapping)? })),
+    build: |mapping| Ok(Arc::new(IexFormat { text: IexConfig::from_mapping(mapping)? })),
 };
 
-/// The table says all there is to say.
+/// Checks a mapping: its table `[iex]` must have all settings.
 fn load(mapping: &mut Mapping) -> Result<(), Error> {
     if mapping.iex.is_none() {
         return Err(mapping.refuse_key("format", "format iex needs a table [iex]".to_owned()));
@@ -141,10 +141,10 @@ impl ByteFormat for IexFormat {
 }
 
 impl IexDecoder {
-    /// A decoder by the table `[iex]` of a mapping.
+    /// Makes a decoder from the table `[iex]` of a mapping.
     ///
     /// # Errors
-    /// When the table is wrong.
+    /// Fails if the table is wrong.
     pub fn new(mapping: &Mapping, text: &IexConfig) -> Result<Self, Error> {
         let config = CheckedIexConfig::new(text).map_err(|detail| mapping.refuse_key("iex", detail))?;
         Ok(Self {
@@ -191,11 +191,11 @@ impl IexDecoder {
         context: &mut DecodeContext<'_, I>,
     ) {
         let IexPacket { header, span } = packet;
-        let (source, place) = (context.source, block.base + span.start as u64);
+        let (source, packet_offset) = (context.source, block.base + span.start as u64);
         let key = (header.protocol, header.channel);
         if self.channels.len() >= CHANNELS_MAX && !self.channels.contains_key(&key) {
             let detail = format!("channel {} beside {CHANNELS_MAX} others", header.channel);
-            return block.quarantine(source, place, span.slice(bytes), "channels_full", &detail);
+            return block.quarantine(source, packet_offset, span.slice(bytes), "channels_full", &detail);
         }
         let channel = self.channels.entry(key).or_default();
         if channel.sequence.begins_session(header.session) {
@@ -209,7 +209,7 @@ impl IexDecoder {
         let fresh = match channel.sequence.accept_packet(header.session, header.sequence, count) {
             Ok(fresh) => fresh,
             Err(gap) => {
-                block.quarantine(source, place, &[], "gap", &gap.to_string());
+                block.quarantine(source, packet_offset, &[], "gap", &gap.to_string());
                 0..count
             }
         };
@@ -244,8 +244,8 @@ impl IexDecoder {
         }
     }
 
-    /// Decodes a message of the quarantine once more: a packet of its own, whose neighbours are of no interest. It is at
-    /// the place where it was in its source, and its number is neither new nor missing.
+    /// Decodes a message of the quarantine again: it is a packet of its own. It keeps its offset in the source, and
+    /// its number is neither new nor missing.
     #[cold]
     fn retry<I: InstrumentLookup>(
         &mut self,
@@ -267,7 +267,7 @@ impl IexDecoder {
         }
     }
 
-    /// One message: events, or an entry of the quarantine.
+    /// Decodes a message to events, or to an entry of the quarantine.
     fn message<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
@@ -294,7 +294,7 @@ impl IexDecoder {
                     block.note_unresolved();
                 }
                 let span = MessageSpan { offset: input.offset, length: input.framed.len() };
-                block.end_message(span, ts, count, BlockMessageKind::Events, context.known);
+                block.end_message(span, ts, count, BlockMessageKind::Events, context.dictionary);
             }
             Err(MessageRefusal { code, detail }) => {
                 block.roll_back(mark);
@@ -304,7 +304,7 @@ impl IexDecoder {
         }
     }
 
-    /// The books that a refused message may concern: those of its security.
+    /// Returns the books that a refused message may affect: those of its security.
     #[cold]
     fn concern(&self, message: IexMessage<'_>) -> AffectedBooks {
         let Some(symbol) = message.symbol() else { return AffectedBooks::Feed };
@@ -320,16 +320,16 @@ impl IexDecoder {
 }
 
 impl FormatDecoder for IexDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         block.decoded = match self.reference.take() {
             None => {
                 let instruments = &mut PlainInstruments;
-                self.packets(block, &bytes, DecodeContext { source, known, instruments })
+                self.packets(block, &bytes, DecodeContext { source, dictionary, instruments })
             }
             Some(mut reference) => {
                 let instruments = &mut reference;
-                let decoded = self.packets(block, &bytes, DecodeContext { source, known, instruments });
+                let decoded = self.packets(block, &bytes, DecodeContext { source, dictionary, instruments });
                 self.reference = Some(reference);
                 decoded
             }

@@ -12,9 +12,9 @@ pub(super) struct IexOrder {
     /// In 1/10,000.
     pub price: i64,
     /// Shares that are left.
-    pub left: u32,
+    pub remaining_shares: u32,
     /// Shares that were executed.
-    pub done: u64,
+    pub executed_shares: u64,
 }
 
 /// The symbol and the id of an order. The specification does not say that ids of different symbols differ.
@@ -26,8 +26,8 @@ pub(super) struct IexOrderKey<'m> {
 
 /// All orders of a channel.
 ///
-/// Symbols and ids come from outside. An order beyond [`ORDERS_MAX`] is refused as `orders_full`, and the quarantine counts
-/// it. A symbol without orders takes no memory, so the bound is one of symbols, too.
+/// Symbols and ids come from outside. An order beyond [`ORDERS_MAX`] is refused as `orders_full`, and the quarantine
+/// counts it. A symbol without orders takes no memory, so the bound limits the symbols too.
 #[derive(Debug)]
 pub(super) struct IexOrderTable {
     /// No map in it is empty. Nothing depends on the order in which the maps are walked.
@@ -46,7 +46,7 @@ impl Default for IexOrderTable {
 }
 
 impl IexOrderTable {
-    /// An order arrives.
+    /// Adds an order. Fails if the table is full or has the order already.
     pub fn add(&mut self, key: IexOrderKey<'_>, order: IexOrder) -> Result<(), MessageRefusal> {
         if self.count >= self.orders_max {
             let detail = format!("no room for order {} beside {} others", key.order, self.count);
@@ -62,7 +62,7 @@ impl IexOrderTable {
         Ok(())
     }
 
-    /// An order has another price and another number of shares; returns the order as it was.
+    /// Changes an order and returns its state before the change. Fails if the order is unknown.
     pub fn modify(
         &mut self,
         key: IexOrderKey<'_>,
@@ -77,20 +77,21 @@ impl IexOrderTable {
     /// Shares of an order are executed; returns the order as it is now, also when nothing is left.
     pub fn execute(&mut self, key: IexOrderKey<'_>, shares: u32) -> Result<IexOrder, MessageRefusal> {
         let order = self.find(key)?;
-        if shares > order.left {
-            let detail = format!("{shares} shares of order {}, which has {}", key.order, order.left);
+        if shares > order.remaining_shares {
+            let detail =
+                format!("{shares} shares of order {}, which has {}", key.order, order.remaining_shares);
             return Err(MessageRefusal { code: "bad_quantity", detail });
         }
-        order.left -= shares;
-        order.done += u64::from(shares);
+        order.remaining_shares -= shares;
+        order.executed_shares += u64::from(shares);
         let after = *order;
-        if after.left == 0 {
+        if after.remaining_shares == 0 {
             self.remove(key)?;
         }
         Ok(after)
     }
 
-    /// An order goes; returns it.
+    /// Removes an order and returns it. Fails if the order is unknown.
     pub fn remove(&mut self, key: IexOrderKey<'_>) -> Result<IexOrder, MessageRefusal> {
         let orders = self.by_symbol.get_mut(key.symbol).ok_or_else(|| unknown(key))?;
         let order = orders.remove(&key.order).ok_or_else(|| unknown(key))?;
@@ -101,7 +102,7 @@ impl IexOrderTable {
         Ok(order)
     }
 
-    /// All orders of a symbol go; returns how many.
+    /// Removes all orders of a symbol and returns their number.
     pub fn clear(&mut self, symbol: &[u8; 8]) -> usize {
         let orders = self.by_symbol.remove(symbol).map_or(0, |orders| orders.len());
         self.count -= orders;
@@ -125,9 +126,10 @@ fn unknown(key: IexOrderKey<'_>) -> MessageRefusal {
 mod tests {
     use super::*;
 
-    const ORDER: IexOrder = IexOrder { side: b'8', price: 10_000, left: 5, done: 0 };
+    const ORDER: IexOrder = IexOrder { side: b'8', price: 10_000, remaining_shares: 5, executed_shares: 0 };
 
-    /// A feed that names ever new symbols took memory for each of them, though no order of them lived.
+    /// Guards against unbounded memory: a feed that names ever new symbols took memory for each, though none had a
+    /// live order.
     #[test]
     fn a_symbol_without_orders_takes_no_memory() {
         let mut orders = IexOrderTable::default();
@@ -136,7 +138,7 @@ mod tests {
             let key = |order| IexOrderKey { symbol: &symbol, order };
             orders.add(key(1), ORDER).unwrap();
             orders.add(key(2), ORDER).unwrap();
-            assert_eq!(orders.execute(key(1), 5).unwrap().left, 0);
+            assert_eq!(orders.execute(key(1), 5).unwrap().remaining_shares, 0);
             assert_eq!(orders.by_symbol.len(), 1);
             match n % 2 {
                 0 => assert_eq!(orders.remove(key(2)).unwrap(), ORDER),

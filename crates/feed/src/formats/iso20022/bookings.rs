@@ -8,31 +8,32 @@ use super::tree::{DOCUMENT, ElementTree, RegisterCopyRule, RegisterIndex};
 const DETAILS: &str = "NtryDtls";
 const TRANSACTION: &str = "TxDtls";
 
-/// Amounts of a transaction, the one that is its own first.
+/// Amounts of a transaction; its own amount comes first.
 const OWN_AMOUNTS: [&str; 3] = ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/InstdAmt/Amt"];
 /// Amounts of a transaction that are compared with its booking.
 const COMPARED_AMOUNTS: [&str; 4] =
     ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/CntrValAmt/Amt", "AmtDtls/InstdAmt/Amt"];
 
 impl ElementTree {
-    /// The register of what is at the end of a way in the element at `steps`.
-    fn inside_of(&mut self, steps: &[IsoPathStep], way: &str) -> Result<RegisterIndex, String> {
-        let (way, what) = match way.split_once('@') {
-            Some((way, name)) => (way, IsoElementSelector::Attribute(name.to_owned())),
-            None => (way, IsoElementSelector::Text),
+    /// Returns the register of the value at the end of `path` in the element at `steps`.
+    fn inside_of(&mut self, steps: &[IsoPathStep], path: &str) -> Result<RegisterIndex, String> {
+        let (element_path, selector) = match path.split_once('@') {
+            Some((path_part, name)) => (path_part, IsoElementSelector::Attribute(name.to_owned())),
+            None => (path, IsoElementSelector::Text),
         };
-        let way: Vec<_> = steps.iter().cloned().chain(way.split('/').map(plain)).collect();
-        self.element(DOCUMENT, &way, &what, None)
+        let full_path: Vec<_> =
+            steps.iter().cloned().chain(element_path.split('/').map(plain_step)).collect();
+        self.element(DOCUMENT, &full_path, &selector, None)
     }
 
     fn amounts_of(
         &mut self,
         steps: &[IsoPathStep],
-        ways: &[&str],
+        paths: &[&str],
     ) -> Result<Vec<(RegisterIndex, RegisterIndex)>, String> {
         let mut amounts = Vec::new();
-        for way in ways {
-            amounts.push((self.inside_of(steps, way)?, self.inside_of(steps, &format!("{way}@Ccy"))?));
+        for path in paths {
+            amounts.push((self.inside_of(steps, path)?, self.inside_of(steps, &format!("{path}@Ccy"))?));
         }
         Ok(amounts)
     }
@@ -51,15 +52,15 @@ impl ElementTree {
         number
     }
 
-    /// The booking at `steps`: what it states, and its number in the element around it.
+    /// Finds or adds the booking at `steps`, with its stated totals and its number in the element around it.
     pub(super) fn booking(&mut self, steps: &[IsoPathStep]) -> Result<usize, String> {
         let node = self.node_of(steps);
         if let Some(booking) = self.bookings.get(&node) {
             return Ok(*booking);
         }
-        let details = [steps, &[plain(DETAILS)]].concat();
-        let transaction = [&details[..], &[plain(TRANSACTION)]].concat();
-        let (around, details_node) = (self.node_of(&steps[..steps.len() - 1]), self.node_of(&details));
+        let details = [steps, &[plain_step(DETAILS)]].concat();
+        let transaction = [&details[..], &[plain_step(TRANSACTION)]].concat();
+        let (parent_node, details_node) = (self.node_of(&steps[..steps.len() - 1]), self.node_of(&details));
         let transaction_node = self.node_of(&transaction);
         let booking = TotalPlan {
             amount: self.inside_of(steps, "Amt")?,
@@ -86,12 +87,12 @@ impl ElementTree {
         let number = TotalPlan { numbers: booking.number, ..TotalPlan::default() };
         let booking = self.add_total(booking, node, transaction_node);
         self.add_total(TotalPlan { booking: Some(booking), ..batch }, details_node, transaction_node);
-        self.add_total(number, around, node);
+        self.add_total(number, parent_node, node);
         self.bookings.insert(node, booking);
         Ok(booking)
     }
 
-    /// The booking that a group's entries are, or are transactions of.
+    /// Returns the booking of a group's entries: they are bookings, or transactions of one.
     pub(super) fn booking_around(&mut self, steps: &[IsoPathStep]) -> Result<usize, String> {
         let names: Vec<&str> = steps.iter().map(|step| step.names[0].as_str()).collect();
         match names[..] {
@@ -101,7 +102,7 @@ impl ElementTree {
         }
     }
 
-    /// The registers of amount and currency of a transaction of a booking.
+    /// Returns the registers of a booked transaction's amount and currency.
     pub(super) fn own_amount(
         &mut self,
         steps: &[IsoPathStep],
@@ -110,22 +111,22 @@ impl ElementTree {
             return Err("@amount and @currency: only of Ntry/NtryDtls/TxDtls".to_owned());
         }
         let booking = self.booking_around(steps)?;
-        if let Some(known) = self.totals[booking].own_amount {
-            return Ok(known);
+        if let Some(registers) = self.totals[booking].own_amount {
+            return Ok(registers);
         }
         let node = self.node_of(steps) as usize;
-        let own = (self.register()?, self.register()?);
+        let own_registers = (self.register()?, self.register()?);
         for (amount, currency) in self.amounts_of(steps, &OWN_AMOUNTS)? {
-            for (from, to) in [(amount, own.0), (currency, own.1)] {
+            for (from, to) in [(amount, own_registers.0), (currency, own_registers.1)] {
                 self.nodes[node].actions.push(RegisterCopyRule { only: None, from, sign: None, to });
             }
         }
-        self.nodes[node].owns.extend([own.0, own.1]);
-        self.totals[booking].own_amount = Some(own);
-        Ok(own)
+        self.nodes[node].owns.extend([own_registers.0, own_registers.1]);
+        self.totals[booking].own_amount = Some(own_registers);
+        Ok(own_registers)
     }
 
-    /// Has the sums around a group's entries compared with what the message states.
+    /// Compares the sums around a group's entries with the sums that the message states.
     pub(super) fn compare_sums(&mut self, steps: &[IsoPathStep]) -> Result<(), String> {
         let last = steps.last().map_or("", |step| step.names[0].as_str());
         if matches!(last, "CdtTrfTxInf" | "DrctDbtTxInf") {
@@ -140,9 +141,9 @@ impl ElementTree {
         }
         let is_part = |n: usize, total: &TotalPlan| n == booking || total.booking == Some(booking);
         self.totals.iter_mut().enumerate().filter(|(n, t)| is_part(*n, t)).for_each(|(_, t)| t.adds = true);
-        let above = if last == TRANSACTION { 2 } else { 0 };
-        let steps = &steps[..steps.len() - above];
-        let transaction = [steps, &[plain(DETAILS), plain(TRANSACTION)]].concat();
+        let levels_up = if last == TRANSACTION { 2 } else { 0 };
+        let steps = &steps[..steps.len() - levels_up];
+        let transaction = [steps, &[plain_step(DETAILS), plain_step(TRANSACTION)]].concat();
         for (steps, is_own) in [(steps, true), (&transaction, false)] {
             self.charges(steps, booking, is_own)?;
         }
@@ -151,21 +152,22 @@ impl ElementTree {
 
     /// Adds up charges: `Chrgs/Amt` up to version 03, then each `Chrgs/Rcrd/Amt`, or else the total that is stated.
     fn charges(&mut self, steps: &[IsoPathStep], total: usize, is_own: bool) -> Result<(), String> {
-        let all = [steps, &[plain("Chrgs")]].concat();
-        let record = [&all[..], &[plain("Rcrd")]].concat();
+        let all = [steps, &[plain_step("Chrgs")]].concat();
+        let record = [&all[..], &[plain_step("Rcrd")]].concat();
         let (node, record_node) = (self.node_of(&all), self.node_of(&record));
         let of_record = self.amounts_of(&record, &["Amt"])?[0];
         let of_all = self.amounts_of(&all, &["Amt", "TtlChrgsAndTaxAmt"])?;
-        for ((amount, currency), at, unless) in
+        for ((amount, currency), charge_node, unless) in
             [(of_record, record_node, 0), (of_all[0], node, 0), (of_all[1], node, of_record.0)]
         {
             let plan = ChargePlan { total, is_own, amount, currency, unless };
-            self.nodes[at as usize].totals.get_or_insert_default().charges.push(plan);
+            self.nodes[charge_node as usize].totals.get_or_insert_default().charges.push(plan);
         }
         Ok(())
     }
 
-    /// What a customer asks for: each `PmtInf` and the message state how many transactions they have and their sum.
+    /// Adds the totals of a customer's instruction: each `PmtInf` and the message state the number of their
+    /// transactions and their sum.
     fn instruction(&mut self, steps: &[IsoPathStep]) -> Result<(), String> {
         let transaction = self.node_of(steps);
         if self.bookings.contains_key(&transaction) {
@@ -176,28 +178,28 @@ impl ElementTree {
             return Err("@sum_differs: only of transactions of a PmtInf".to_owned());
         }
         let amounts = self.amounts_of(steps, &["Amt/InstdAmt", "Amt/EqvtAmt/Amt", "InstdAmt"])?;
-        let around = &steps[..steps.len() - 1];
+        let info_steps = &steps[..steps.len() - 1];
         let of_info = TotalPlan {
-            amount: self.inside_of(around, "CtrlSum")?,
-            count: self.inside_of(around, "NbOfTxs")?,
-            id: self.inside_of(around, "PmtInfId")?,
+            amount: self.inside_of(info_steps, "CtrlSum")?,
+            count: self.inside_of(info_steps, "NbOfTxs")?,
+            id: self.inside_of(info_steps, "PmtInfId")?,
             amount_name: "PmtInf/CtrlSum",
             count_name: "PmtInf/NbOfTxs",
             amounts,
             adds: true,
             ..TotalPlan::default()
         };
-        let whole = &around[..around.len() - 1];
+        let message_steps = &info_steps[..info_steps.len() - 1];
         let of_message = TotalPlan {
-            amount: self.inside_of(whole, "GrpHdr/CtrlSum")?,
-            count: self.inside_of(whole, "GrpHdr/NbOfTxs")?,
+            amount: self.inside_of(message_steps, "GrpHdr/CtrlSum")?,
+            count: self.inside_of(message_steps, "GrpHdr/NbOfTxs")?,
             amount_name: "GrpHdr/CtrlSum",
             count_name: "GrpHdr/NbOfTxs",
             amounts: of_info.amounts.clone(),
             adds: true,
             ..TotalPlan::default()
         };
-        let (info, message) = (self.node_of(around), self.node_of(whole));
+        let (info, message) = (self.node_of(info_steps), self.node_of(message_steps));
         let number = self.add_total(of_info, info, transaction);
         self.add_total(of_message, message, transaction);
         self.bookings.insert(transaction, number);
@@ -205,6 +207,6 @@ impl ElementTree {
     }
 }
 
-fn plain(name: &str) -> IsoPathStep {
+fn plain_step(name: &str) -> IsoPathStep {
     IsoPathStep { names: vec![name.to_owned()], only: None }
 }

@@ -28,7 +28,7 @@ impl LineFault {
         Self { refusal, element }
     }
 
-    /// In words; `is_present` where the message has the element.
+    /// Describes the fault in words; `is_present` must be true if the message has the element.
     pub(super) fn text(&self, is_present: bool) -> String {
         let name = LINE[self.element];
         let expected = match self.element {
@@ -48,67 +48,68 @@ const MARK: usize = 4;
 /// Appends the line that these values, in the order of [`LINE`], make.
 ///
 /// # Errors
-/// Where amount or direction is missing, or one of them or a day is not of its form.
+/// Fails if amount or direction is missing, or one of them or a day is not of its form.
 pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), LineFault> {
     debug_assert_eq!(values.len(), LINE.len());
     let mut texts: Vec<Option<Vec<u8>>> =
         values.iter().map(|value| value.as_ref().map(|value| value.text(buf))).collect();
-    let mut take = |n: usize| texts[n].take();
+    let mut take_text = |n: usize| texts[n].take();
     out.extend_from_slice(b"[{");
-    let mut put = |name: &str, value: &[u8]| {
+    let mut write_pair = |name: &str, value: &[u8]| {
         if out.last() != Some(&b'{') {
             out.push(b',');
         }
         out.extend_from_slice(format!("\"{name}\":{}", json_string(value)).as_bytes());
     };
     for (name, n) in [("date", 0), ("entry_date", 1)] {
-        if let Some(text) = take(n) {
+        if let Some(text) = take_text(n) {
             value::time(&text).ok_or(LineFault::new(n, Refusal::BadTime))?;
-            put(name, &text[..10]);
+            write_pair(name, &text[..10]);
         }
     }
-    let debit = match take(MARK).as_deref() {
+    let debit = match take_text(MARK).as_deref() {
         Some(b"DBIT") => true,
         Some(b"CRDT") => false,
         // A direction that nobody stated must not become a credit.
         None | Some(_) => return Err(LineFault::new(MARK, Refusal::BadValue)),
     };
     let of_amount = |fault: NumberFault| LineFault::new(AMOUNT, fault.into());
-    let text = take(AMOUNT).ok_or(LineFault::new(AMOUNT, Refusal::BadValue))?;
+    let text = take_text(AMOUNT).ok_or(LineFault::new(AMOUNT, Refusal::BadValue))?;
     let amount = Amount::parse(value::decimal(&text)).map_err(of_amount)?;
     let mantissa = if debit { -amount.mantissa() } else { amount.mantissa() };
-    put("amt", Amount::new(mantissa, amount.exponent()).map_err(of_amount)?.to_string().as_bytes());
-    if let Some(text) = take(3) {
-        put("ccy", &text);
+    write_pair("amt", Amount::new(mantissa, amount.exponent()).map_err(of_amount)?.to_string().as_bytes());
+    if let Some(text) = take_text(3) {
+        write_pair("ccy", &text);
     }
-    put("mark", if debit { b"D" } else { b"C" });
-    if let Some(text) = take(5) {
-        put("reversal", &text);
+    write_pair("mark", if debit { b"D" } else { b"C" });
+    if let Some(text) = take_text(5) {
+        write_pair("reversal", &text);
     }
-    if let Some(text) = take(6).or(take(7)) {
-        put("status", &text);
+    if let Some(text) = take_text(6).or(take_text(7)) {
+        write_pair("status", &text);
     }
-    let domain: Vec<_> = [take(8), take(9), take(10)].into_iter().flatten().collect();
-    if let Some(text) = if domain.is_empty() { take(11) } else { Some(domain.join(&b'/')) } {
-        put("type", &text);
+    let domain: Vec<_> = [take_text(8), take_text(9), take_text(10)].into_iter().flatten().collect();
+    if let Some(text) = if domain.is_empty() { take_text(11) } else { Some(domain.join(&b'/')) } {
+        write_pair("type", &text);
     }
     for (name, n) in [("ref", 12), ("bank_ref", 13), ("entry_ref", 14)] {
-        if let Some(text) = take(n) {
-            put(name, &text);
+        if let Some(text) = take_text(n) {
+            write_pair(name, &text);
         }
     }
-    let (debtor, creditor) = ((take(15).or(take(22)), take(17)), (take(16).or(take(23)), take(18)));
+    let (debtor, creditor) =
+        ((take_text(15).or(take_text(22)), take_text(17)), (take_text(16).or(take_text(23)), take_text(18)));
     let (name, account) = if debit { creditor } else { debtor };
     for (word, text) in [("cpty_name", name), ("cpty_acct", account)] {
         if let Some(text) = text {
-            put(word, &text);
+            write_pair(word, &text);
         }
     }
-    if let Some(text) = take(19).or(take(20)) {
-        put("info", &text);
+    if let Some(text) = take_text(19).or(take_text(20)) {
+        write_pair("info", &text);
     }
-    if let Some(text) = take(21) {
-        put("transactions", &text);
+    if let Some(text) = take_text(21) {
+        write_pair("transactions", &text);
     }
     out.extend_from_slice(b"}]");
     Ok(())

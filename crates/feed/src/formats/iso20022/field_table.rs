@@ -8,7 +8,7 @@ use super::tree::{
 use super::{IsoFieldKind, IsoFieldValue};
 use unitape_codec::iso20022::{ElementValueSpan, ElementVisitor, MessageRoot, Span};
 
-/// The registers of the message in hand, and its entries.
+/// The registers of the current message, and its entries.
 #[derive(Debug)]
 pub(super) struct ElementRegisters {
     pub(super) tree: ElementTree,
@@ -21,7 +21,7 @@ pub(super) struct ElementRegisters {
     /// Entries at the place where the message was parted last.
     pub(super) entries_parted: usize,
     /// In which element each node was seen last.
-    seen: Vec<u32>,
+    parent_serials: Vec<u32>,
     serial: u32,
     /// Entries that have begun and are not noted yet, outermost first.
     open: Vec<u16>,
@@ -33,7 +33,7 @@ pub(super) struct ElementRegisters {
     pub(super) repeated: Option<RepeatedElementFault>,
 }
 
-/// An element that is there twice and may be there once.
+/// An element that occurs twice and may occur once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RepeatedElementFault {
     pub(super) name: &'static str,
@@ -56,7 +56,7 @@ impl ElementRegisters {
     pub(super) fn new(tree: ElementTree) -> Self {
         Self {
             registers: vec![None; tree.registers],
-            seen: vec![0; tree.nodes.len()],
+            parent_serials: vec![0; tree.nodes.len()],
             totals: MessageTotals::new(tree.totals.len()),
             tree,
             entries: Vec::new(),
@@ -71,13 +71,13 @@ impl ElementRegisters {
         }
     }
 
-    /// That an element is there is a value, where the mapping asks for it: its name.
-    fn note_presence(&mut self, node: u32, bytes: usize, at: usize) {
+    /// Notes that an element is present, if the mapping asks for it. The value is the element's name.
+    fn note_presence(&mut self, node: u32, bytes: usize, offset: usize) {
         let attributes = &self.tree.nodes[node as usize].attributes;
         if let Some((_, to)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
             let value = ElementValueSpan {
-                start: at as u32 + 1,
-                end: (at + 1 + bytes) as u32,
+                start: offset as u32 + 1,
+                end: (offset + 1 + bytes) as u32,
                 ..ElementValueSpan::default()
             };
             Self::set(&mut self.registers, *to, value);
@@ -85,37 +85,37 @@ impl ElementRegisters {
     }
 
     #[cold]
-    fn repeats(&mut self, name: &'static str, at: usize) {
-        if at >= self.live && (self.repeated.is_none() || name == MESSAGE) {
+    fn note_repetition(&mut self, name: &'static str, offset: usize) {
+        if offset >= self.live && (self.repeated.is_none() || name == MESSAGE) {
             self.repeated = Some(RepeatedElementFault { name });
         }
     }
 
-    /// Notes the entries that have begun, from this one on, with what is known of them at `at`. The line of a statement is
+    /// Notes the entries that have begun, from this one on, with what is known of them at `offset`. The line of a statement is
     /// noted where it ends, for the words about it come after its transactions.
-    fn note_open(&mut self, from: usize, at: usize, ends: bool) {
-        let mut held = from;
+    fn note_open(&mut self, from: usize, offset: usize, ends: bool) {
+        let mut open_count = from;
         for n in from..self.open.len() {
             let group = self.open[n];
             if !ends && self.tree.groups[usize::from(group)].line.is_some() {
-                self.open[held] = group;
-                held += 1;
-            } else if at >= self.live {
+                self.open[open_count] = group;
+                open_count += 1;
+            } else if offset >= self.live {
                 // Entries that an earlier part reported are not reported again.
                 self.note(group);
             }
         }
-        self.open.truncate(held);
+        self.open.truncate(open_count);
     }
 
-    /// An element begins that may be there several times.
+    /// Begins an element that may occur several times.
     #[inline(never)]
-    fn begin_repeating(&mut self, node: u32, at: usize) {
+    fn begin_repeating(&mut self, node: u32, offset: usize) {
         let this = &self.tree.nodes[node as usize];
         if !this.groups.is_empty() {
             // Values that an entry holds before its first nested entry are all that is known of it there.
             if !self.open.is_empty() {
-                self.note_open(0, at, false);
+                self.note_open(0, offset, false);
             }
             self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
         }
@@ -123,23 +123,23 @@ impl ElementRegisters {
             self.registers[usize::from(*register)] = None;
         }
         if self.tree.nodes[node as usize].totals.is_some() {
-            self.open_totals(node, at);
+            self.open_totals(node, offset);
         }
     }
 
-    /// An element ends that may be there several times. Returns whether the message may be parted after it.
+    /// Ends an element that may occur several times. Returns whether the message may be split after it.
     #[inline(never)]
-    fn end_repeating(&mut self, node: u32, buf: &[u8], at: Span) -> bool {
+    fn end_repeating(&mut self, node: u32, buf: &[u8], span: Span) -> bool {
         let this = &self.tree.nodes[node as usize];
         let (parts, totals) = (this.parts, this.totals.is_some());
         if totals {
-            self.totals_end(node, buf, at.end > self.live);
+            self.totals_end(node, buf, span.end > self.live);
         }
         let this = &self.tree.nodes[node as usize];
         if !this.groups.is_empty() && !self.open.is_empty() {
             // Those around it that have not ended come before its own.
-            let around = self.open.iter().rposition(|group| !this.groups.contains(group));
-            self.note_open(around.map_or(0, |n| n + 1), at.end - 1, true);
+            let outer_group = self.open.iter().rposition(|group| !this.groups.contains(group));
+            self.note_open(outer_group.map_or(0, |n| n + 1), span.end - 1, true);
         }
         if totals {
             self.totals_stated(node, buf);
@@ -172,9 +172,9 @@ impl ElementRegisters {
 
     /// Elements that state sums, and their transactions, begin.
     #[inline(never)]
-    fn open_totals(&mut self, node: u32, at: usize) {
+    fn open_totals(&mut self, node: u32, offset: usize) {
         let Some(of_node) = &self.tree.nodes[node as usize].totals else { return };
-        let is_new = at >= self.live;
+        let is_new = offset >= self.live;
         for plan in &of_node.transaction_of {
             let to = self.tree.totals[*plan].numbers;
             if to != 0 {
@@ -187,7 +187,7 @@ impl ElementRegisters {
         }
     }
 
-    /// An element ends that is a transaction, or charges.
+    /// Ends an element that is a transaction, or charges.
     #[inline(never)]
     fn totals_end(&mut self, node: u32, buf: &[u8], is_new: bool) {
         let Some(of_node) = self.tree.nodes[node as usize].totals.as_deref().filter(|_| is_new) else {
@@ -201,7 +201,7 @@ impl ElementRegisters {
         of_node.charges.iter().for_each(|plan| self.totals.charge(plan, plans, &input));
     }
 
-    /// An element ends that states totals.
+    /// Ends an element that states totals.
     #[inline(never)]
     fn totals_stated(&mut self, node: u32, buf: &[u8]) {
         let Self { tree, totals, registers, entries, values, .. } = self;
@@ -209,38 +209,39 @@ impl ElementRegisters {
         for plan in of_node.states.iter().copied() {
             if tree.totals[plan].is_booking {
                 let is_sole = totals.transactions(plan).0 == 1 && totals.listed(plan) == Some(1);
-                settle_amounts(tree, plan, is_sole, totals, registers, entries, values);
+                resolve_amounts(tree, plan, is_sole, totals, registers, entries, values);
             }
             totals.close(plan, &tree.totals, &TotalInput { registers, buf }, entries.len());
         }
     }
 
-    /// The message continues in another part: its open bookings have more transactions than one.
+    /// Resolves the open bookings of a message that continues in another part: they have several transactions.
     pub(super) fn settle_parted(&mut self) {
         let Self { tree, totals, registers, entries, values, .. } = self;
         for (plan, _) in tree.totals.iter().enumerate().filter(|(_, plan)| plan.own_amount.is_some()) {
-            settle_amounts(tree, plan, false, totals, registers, entries, values);
+            resolve_amounts(tree, plan, false, totals, registers, entries, values);
         }
     }
 
-    /// A value in the first of its two places that it may have; nothing said is no value.
+    /// Sets a value in the first free one of its two registers; ignores an empty value.
     #[inline(always)]
     fn set(registers: &mut [Option<IsoFieldValue>], to: ValueRegisters, value: ElementValueSpan) {
         if value.is_empty() {
             return;
         }
-        let found = Some(IsoFieldValue { value, is: IsoFieldKind::Text });
+        let field_value = Some(IsoFieldValue { value, kind: IsoFieldKind::Text });
         if to.current != 0 {
-            registers[usize::from(to.current)] = found;
+            registers[usize::from(to.current)] = field_value;
         }
         if to.first != 0 && registers[usize::from(to.first)].is_none() {
-            registers[usize::from(to.first)] = found;
+            registers[usize::from(to.first)] = field_value;
         }
     }
 }
 
-/// The only transaction of a booking has the amount of the booking where it states none. One of several has none.
-fn settle_amounts(
+/// Resolves the missing amounts of a booking's transactions. A sole transaction gets the booking's amount; one of
+/// several has no amount.
+fn resolve_amounts(
     tree: &ElementTree,
     plan: usize,
     is_sole: bool,
@@ -253,14 +254,15 @@ fn settle_amounts(
     let Some((amount, currency)) = booking.own_amount else { return };
     for (entry, (group, start)) in entries.iter().enumerate().skip(totals.first_entry(plan)) {
         let members = &tree.groups[usize::from(*group)].members;
-        let place = |register| Some(*start as usize + members.iter().position(|(_, r)| *r == register)?);
-        let Some(to) = place(amount).filter(|to| values[*to].is_none()) else { continue };
+        let value_index =
+            |register| Some(*start as usize + members.iter().position(|(_, r)| *r == register)?);
+        let Some(to) = value_index(amount).filter(|to| values[*to].is_none()) else { continue };
         if !is_sole {
             totals.note_missing_amount(entry);
             continue;
         }
         values[to] = registers[usize::from(booking.amount)];
-        if let Some(to) = place(currency) {
+        if let Some(to) = value_index(currency) {
             values[to] = registers[usize::from(booking.currency)];
         }
     }
@@ -273,10 +275,11 @@ fn act(
     buf: &[u8],
     scratch: &mut Vec<u8>,
 ) {
-    let mut says = |register: RegisterIndex, what: &[u8]| {
-        registers[usize::from(register)].is_some_and(|found| found.value.text(buf, scratch) == what)
+    let mut says = |register: RegisterIndex, expected: &[u8]| {
+        registers[usize::from(register)]
+            .is_some_and(|field_value| field_value.value.text(buf, scratch) == expected)
     };
-    if action.only.as_ref().is_some_and(|(register, what)| !says(*register, what)) {
+    if action.only.as_ref().is_some_and(|(register, text)| !says(*register, text)) {
         return;
     }
     let sign = action.sign.map(|register| match (says(register, b"DBIT"), says(register, b"CRDT")) {
@@ -284,11 +287,11 @@ fn act(
         (_, true) => IsoFieldKind::Signed(false),
         _ => IsoFieldKind::WithoutSign,
     });
-    if let Some(found) = registers[usize::from(action.from)]
+    if let Some(field_value) = registers[usize::from(action.from)]
         && registers[usize::from(action.to)].is_none()
     {
-        let is = sign.unwrap_or(found.is);
-        registers[usize::from(action.to)] = Some(IsoFieldValue { is, ..found });
+        let kind = sign.unwrap_or(field_value.kind);
+        registers[usize::from(action.to)] = Some(IsoFieldValue { kind, ..field_value });
     }
 }
 
@@ -307,7 +310,7 @@ impl ElementVisitor for ElementRegisters {
         (self.messages, self.repeated) = (0, None);
         if self.serial > u32::MAX / 2 {
             self.serial = 0;
-            self.seen.fill(0);
+            self.parent_serials.fill(0);
         }
     }
 
@@ -320,14 +323,14 @@ impl ElementVisitor for ElementRegisters {
     }
 
     #[inline]
-    fn open(&mut self, parent: NodeOccurrence, name: &[u8], at: usize) -> NodeOccurrence {
+    fn open(&mut self, parent: NodeOccurrence, name: &[u8], offset: usize) -> NodeOccurrence {
         if parent.node == 0 {
             return NodeOccurrence::default();
         }
         if parent.node == DOCUMENT {
             self.messages += 1;
             if self.messages > 1 {
-                self.repeats(MESSAGE, at);
+                self.note_repetition(MESSAGE, offset);
             }
         }
         let node = self.tree.child(parent.node, name);
@@ -335,26 +338,26 @@ impl ElementVisitor for ElementRegisters {
             return NodeOccurrence::default();
         }
         let this = &self.tree.nodes[node as usize];
-        let seen = &mut self.seen[node as usize];
+        let parent_serial = &mut self.parent_serials[node as usize];
         if this.repeats {
-            self.begin_repeating(node, at);
-        } else if *seen == parent.serial {
+            self.begin_repeating(node, offset);
+        } else if *parent_serial == parent.serial {
             // A second one of what is there once as far as the mapping knows: its parts are not those of the first.
             if let Ok(n) = ONCE.binary_search_by(|once| once.as_bytes().cmp(name)) {
-                self.repeats(ONCE[n], at);
+                self.note_repetition(ONCE[n], offset);
             }
             return NodeOccurrence::default();
         } else {
-            *seen = parent.serial;
+            *parent_serial = parent.serial;
         }
         self.serial = self.serial.wrapping_add(1);
         if !self.tree.nodes[node as usize].attributes.is_empty() {
-            self.note_presence(node, name.len(), at);
+            self.note_presence(node, name.len(), offset);
         }
         NodeOccurrence { node, serial: self.serial }
     }
 
-    /// An element of another namespace is none of the message's elements, whatever its name.
+    /// Ignores an element of another namespace, whatever its name.
     #[inline(never)]
     fn open_foreign(&mut self, _: NodeOccurrence, _: &[u8], _: usize) -> NodeOccurrence {
         NodeOccurrence::default()
@@ -372,7 +375,13 @@ impl ElementVisitor for ElementRegisters {
     }
 
     #[inline]
-    fn close(&mut self, buf: &[u8], mark: NodeOccurrence, text: Option<ElementValueSpan>, at: Span) -> bool {
+    fn close(
+        &mut self,
+        buf: &[u8],
+        mark: NodeOccurrence,
+        text: Option<ElementValueSpan>,
+        span: Span,
+    ) -> bool {
         if mark.node == 0 {
             return false;
         }
@@ -385,6 +394,6 @@ impl ElementVisitor for ElementRegisters {
         for action in &node.actions {
             act(action, &mut self.registers, buf, &mut self.scratch);
         }
-        node.repeats && self.end_repeating(mark.node, buf, at)
+        node.repeats && self.end_repeating(mark.node, buf, span)
     }
 }

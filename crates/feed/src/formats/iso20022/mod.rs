@@ -51,11 +51,11 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 pub struct IsoFeedDecoder {
     decoder: Iso20022Decoder<NodeOccurrence>,
     mapper: MessageMapper<IsoFieldValue>,
-    noted: ElementRegisters,
+    element_registers: ElementRegisters,
     detail: String,
-    /// The message in hand is tried again: nobody knows the sums of the parts before it.
+    /// The current message is a retry: the sums of its earlier parts are unknown.
     is_retry: bool,
-    /// The head of a message in which nothing came before it, and which what is around it does not end with.
+    /// The head of a message with no earlier messages, and without the end of the elements around it.
     blank: Arc<[u8]>,
 }
 
@@ -63,7 +63,7 @@ pub struct IsoFeedDecoder {
 #[derive(Clone, Copy, Debug)]
 struct IsoFieldValue {
     value: ElementValueSpan,
-    is: IsoFieldKind,
+    kind: IsoFieldKind,
 }
 
 /// The type of a value.
@@ -88,14 +88,14 @@ impl IsoFieldValue {
         Self::from_kind(IsoFieldKind::Count(u32::try_from(count).unwrap_or(u32::MAX)))
     }
 
-    /// A value that is not in the message.
-    fn from_kind(is: IsoFieldKind) -> Self {
-        Self { value: ElementValueSpan::default(), is }
+    /// Makes a value that is not in the message.
+    fn from_kind(kind: IsoFieldKind) -> Self {
+        Self { value: ElementValueSpan::default(), kind }
     }
 
-    /// Its text where it is a place in the message, or a number that was counted.
+    /// Returns the value as text: from the message, or a counted number.
     fn text(&self, buf: &[u8]) -> Vec<u8> {
-        match self.is {
+        match self.kind {
             IsoFieldKind::Count(count) => count.to_string().into_bytes(),
             _ => self.value.text(buf, &mut Vec::new()).to_vec(),
         }
@@ -103,8 +103,11 @@ impl IsoFieldValue {
 }
 
 /// ISO 20022. A message larger than its bound continues from block to block, and those blocks are decoded in order.
-pub const FORMAT: FormatEntry =
-    FormatEntry { name: "iso20022", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(IsoFormat)) };
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "iso20022",
+    load: |mapping| mapping.needs_rules(),
+    build: |_| Ok(Arc::new(IsoFormat)),
+};
 
 #[derive(Debug)]
 struct IsoFormat;
@@ -120,18 +123,18 @@ impl ByteFormat for IsoFormat {
 }
 
 impl IsoFeedDecoder {
-    /// A decoder by `mapping`.
+    /// Makes a decoder for `mapping`.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &IsoPathSyntax)?;
-        let wrong = |what| Error::Mapping { origin: mapping.origin.clone(), what };
-        let mut tree = tree::ElementTree::new(&places, plan.slot_count).map_err(wrong)?;
+        let mapping_error = |reason| Error::Mapping { origin: mapping.origin.clone(), reason };
+        let mut tree = tree::ElementTree::new(&places, plan.slot_count).map_err(mapping_error)?;
         tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
             decoder: Iso20022Decoder::default().with_fallback(plan.fallback),
-            noted: ElementRegisters::new(tree),
+            element_registers: ElementRegisters::new(tree),
             mapper: MessageMapper::new(plan),
             detail: String::new(),
             is_retry: false,
@@ -141,16 +144,16 @@ impl IsoFeedDecoder {
 
     /// Retries a quarantined message, or a part of one, with its context as the block's head.
     #[cold]
-    fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, known: &Dictionary) {
+    fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, dictionary: &Dictionary) {
         block.decoded = bytes.len();
-        self.noted.totals.carried.clear();
+        self.element_registers.totals.carried.clear();
         // The surrounding elements are still open at its end; the decoder sees the next message begin there.
         let followed = [bytes, b"<AppHdr/>"].concat();
         for bytes in [bytes, &followed] {
             self.decoder.set_context(&block.head);
-            match self.decoder.next(bytes, 0, true, &mut self.noted) {
+            match self.decoder.next(bytes, 0, true, &mut self.element_registers) {
                 NextIsoMessage::Message(message) if message.span.end == block.decoded => {
-                    self.message(block, bytes, &message, source, known);
+                    self.message(block, bytes, &message, source, dictionary);
                     return;
                 }
                 NextIsoMessage::Bad { span, fault } if bytes.len() > block.decoded => {
@@ -169,53 +172,53 @@ impl IsoFeedDecoder {
         bytes: &[u8],
         message: &iso20022::FramedIsoMessage,
         source: u32,
-        known: &Dictionary,
+        dictionary: &Dictionary,
     ) {
-        if let Some(repeat) = self.noted.repeated {
+        if let Some(repeat) = self.element_registers.repeated {
             let kind = message.kind.name.slice(self.decoder.text(message, bytes));
             if let Some(fault) = Self::repeat(repeat, kind) {
                 return self.bad(block, bytes, message.span, fault, source);
             }
         }
-        self.noted.set_message_slots(message);
-        let taken = IsoMessageView {
+        self.element_registers.set_message_slots(message);
+        let view = IsoMessageView {
             raw: message.span.slice(bytes),
             text: self.decoder.text(message, bytes),
             all: self.decoder.with_context(message, bytes),
             note: self.decoder.charset_note(message),
-            noted: &self.noted,
+            element_registers: &self.element_registers,
         };
         let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-        let differs = self.noted.totals.differs();
-        if message.part && self.noted.entries.is_empty() {
+        let differs = self.element_registers.totals.differs();
+        if message.part && self.element_registers.entries.is_empty() {
             // The rest of a message in parts, after its last entry.
-            if differs || self.is_retry && self.noted.totals.has_begun() {
+            if differs || self.is_retry && self.element_registers.totals.has_begun() {
                 let detail = match differs {
-                    true => self.noted.totals.all_differences(),
+                    true => self.element_registers.totals.all_differences(),
                     false => "no entry is left that could say what the sum differs from".to_owned(),
                 };
-                block.quarantine(source, origin.offset, taken.raw, "sum_differs", &detail);
+                block.quarantine(source, origin.offset, view.raw, "sum_differs", &detail);
             } else {
                 block.end_ignored();
             }
             return;
         }
-        self.mapper.message(block, &taken, origin, known);
+        self.mapper.message(block, &view, origin, dictionary);
         block.has_findings |= differs;
     }
 
-    /// The element that is there twice and may be there once: nobody knows which of them counts. The table is that of
-    /// payments and statements.
+    /// Makes the fault of an element that occurs twice and may occur once: nobody knows which of them counts. The
+    /// table covers payments and statements.
     #[cold]
     fn repeat(repeat: RepeatedElementFault, kind: &[u8]) -> Option<IsoFault> {
         let listed = [&b"pacs."[..], b"pain.", b"camt."].iter().any(|area| kind.starts_with(area));
         (listed || repeat.name == MESSAGE)
-            .then_some(IsoFault { what: IsoFaultKind::Twice(repeat.name), at: 0 })
+            .then_some(IsoFault { kind: IsoFaultKind::Twice(repeat.name), offset: 0 })
     }
 
     #[cold]
     fn bad(&mut self, block: &mut Block, bytes: &[u8], span: Span, fault: IsoFault, source: u32) {
-        self.noted.totals.carried.clear();
+        self.element_registers.totals.carried.clear();
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
@@ -225,28 +228,28 @@ impl IsoFeedDecoder {
 }
 
 impl FormatDecoder for IsoFeedDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         if !block.head.is_empty() {
             self.is_retry = true;
-            self.retry(block, &bytes, source, known);
+            self.retry(block, &bytes, source, dictionary);
             self.is_retry = false;
             block.bytes = bytes;
             return;
         }
         let CarriedMessage { context, mut start, totals } =
             block.carried.take().map(|c| *c).unwrap_or_default();
-        self.noted.totals.carried = totals;
+        self.element_registers.totals.carried = totals;
         self.decoder.set_context(&context);
         let mut head: Arc<[u8]> = context.into();
-        let mut at = 0;
+        let mut offset = 0;
         loop {
-            let alone = head.is_empty();
-            let span = match self.decoder.next(&bytes, at, block.eof, &mut self.noted) {
+            let has_no_context = head.is_empty();
+            let span = match self.decoder.next(&bytes, offset, block.eof, &mut self.element_registers) {
                 NextIsoMessage::Message(message) => {
                     let open = !self.decoder.context().is_empty();
-                    block.head = if alone && open { self.blank.clone() } else { head.clone() };
-                    self.message(block, &bytes, &message, source, known);
+                    block.head = if has_no_context && open { self.blank.clone() } else { head.clone() };
+                    self.message(block, &bytes, &message, source, dictionary);
                     message.span
                 }
                 NextIsoMessage::Bad { span, fault } => {
@@ -263,7 +266,7 @@ impl FormatDecoder for IsoFeedDecoder {
                     break;
                 }
             };
-            if alone {
+            if has_no_context {
                 start = block.base + span.start as u64;
             }
             let context = self.decoder.context();
@@ -274,11 +277,11 @@ impl FormatDecoder for IsoFeedDecoder {
             if *context != *head {
                 head = context.into();
             }
-            at = span.end;
+            offset = span.end;
         }
         let context = self.decoder.context();
         if !context.is_empty() && !block.eof {
-            let totals = self.noted.totals.carried.clone();
+            let totals = self.element_registers.totals.carried.clone();
             block.leaves = Some(Box::new(CarriedMessage { context: context.to_vec(), start, totals }));
         }
         block.head = Arc::default();
@@ -290,7 +293,7 @@ impl FormatDecoder for IsoFeedDecoder {
     }
 }
 
-/// Whether messages may be parted after entries of each group: if all events come from entries.
+/// Returns for each group whether messages may be split after its entries: all events must come from entries.
 fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
     let mut parts = vec![true; groups];
     let mut used = vec![false; groups];
@@ -305,7 +308,7 @@ fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
 }
 
 impl ElementRegisters {
-    /// Fills the slots of values that no element gives.
+    /// Fills the slots of values that are not elements.
     fn set_message_slots(&mut self, message: &iso20022::FramedIsoMessage) {
         if message.goes_on {
             // Entries after the place where it is parted belong to the next part.
@@ -316,13 +319,13 @@ impl ElementRegisters {
             self.settle_parted();
         }
         let kind = message.kind;
-        let of = |span: Span| {
+        let value_of = |span: Span| {
             let value = ElementValueSpan {
                 start: span.start as u32,
                 end: span.end as u32,
                 ..ElementValueSpan::default()
             };
-            (!span.is_empty()).then_some(IsoFieldValue { value, is: IsoFieldKind::Text })
+            (!span.is_empty()).then_some(IsoFieldValue { value, kind: IsoFieldKind::Text })
         };
         // Business area and number: `pacs.008`.
         let short = Span { end: kind.name.end.min(kind.name.start + 8), ..kind.name };
@@ -330,13 +333,13 @@ impl ElementRegisters {
             [(self.tree.message, short), (self.tree.kind, kind.name), (self.tree.variant, kind.variant)];
         for (slot, span) in slots {
             if slot != 0 {
-                self.registers[usize::from(slot)] = of(span);
+                self.registers[usize::from(slot)] = value_of(span);
             }
         }
     }
 }
 
-/// The message in hand.
+/// The current message.
 struct IsoMessageView<'m> {
     raw: &'m [u8],
     /// The text that contains the values.
@@ -345,13 +348,13 @@ struct IsoMessageView<'m> {
     all: &'m [u8],
     /// What was guessed of its set of characters.
     note: Option<&'m str>,
-    noted: &'m ElementRegisters,
+    element_registers: &'m ElementRegisters,
 }
 
 impl IsoMessageView<'_> {
-    /// The values of a statement line that begins here.
+    /// Returns the values of the statement line that begins at `start`.
     fn line_values(&self, start: u32) -> &[Option<IsoFieldValue>] {
-        &self.noted.values[start as usize..][..tree::LINE.len()]
+        &self.element_registers.values[start as usize..][..tree::LINE.len()]
     }
 
     fn line(&self, start: u32, out: &mut Vec<u8>) -> Result<(), LineFault> {
@@ -376,16 +379,16 @@ impl ParsedMessage for IsoMessageView<'_> {
 
     #[inline]
     fn slot(&self, slot: u8) -> Option<IsoFieldValue> {
-        self.noted.registers[usize::from(slot)]
+        self.element_registers.registers[usize::from(slot)]
     }
 
     #[inline]
-    fn text<'v>(&'v self, found: IsoFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        match found.is {
-            IsoFieldKind::Text | IsoFieldKind::WithoutSign => found.value.text(self.text, scratch),
+    fn text<'v>(&'v self, field: IsoFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        match field.kind {
+            IsoFieldKind::Text | IsoFieldKind::WithoutSign => field.value.text(self.text, scratch),
             IsoFieldKind::Signed(less) => {
                 let mut cooked = Vec::new();
-                let text = value::decimal(found.value.text(self.text, &mut cooked));
+                let text = value::decimal(field.value.text(self.text, &mut cooked));
                 scratch.clear();
                 // Nothing is not less than nothing.
                 if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
@@ -395,34 +398,33 @@ impl ParsedMessage for IsoMessageView<'_> {
                 scratch
             }
             IsoFieldKind::Count(_) => {
-                *scratch = found.text(self.text);
+                *scratch = field.text(self.text);
                 scratch
             }
             IsoFieldKind::Note(kind, entry) => {
-                *scratch = self.noted.totals.text(kind, entry as usize).into_bytes();
+                *scratch = self.element_registers.totals.text(kind, entry as usize).into_bytes();
                 scratch
             }
             // For people: the element at fault, because the line cannot be written as JSON.
             IsoFieldKind::Line(start) => match self.line(start, scratch) {
                 Ok(()) => scratch,
-                Err(fault) => {
-                    self.line_values(start)[fault.element].map_or(&[], |found| found.value.raw(self.text))
-                }
+                Err(fault) => self.line_values(start)[fault.element]
+                    .map_or(&[], |element_value| element_value.value.raw(self.text)),
             },
         }
     }
 
     #[inline]
-    fn is_of_form(&self, found: IsoFieldValue) -> bool {
-        found.is != IsoFieldKind::WithoutSign
+    fn is_of_form(&self, field: IsoFieldValue) -> bool {
+        field.kind != IsoFieldKind::WithoutSign
     }
 
     fn is_dispensable(&self, _: IsoFieldValue) -> bool {
         true
     }
 
-    fn flaw(&self, found: IsoFieldValue) -> Option<String> {
-        match found.is {
+    fn flaw(&self, field: IsoFieldValue) -> Option<String> {
+        match field.kind {
             IsoFieldKind::WithoutSign => Some("CdtDbtInd beside it is neither CRDT nor DBIT".to_owned()),
             IsoFieldKind::Line(start) => {
                 let fault = self.line(start, &mut Vec::new()).err()?;
@@ -432,25 +434,25 @@ impl ParsedMessage for IsoMessageView<'_> {
         }
     }
 
-    fn time(&self, found: IsoFieldValue) -> Option<UnixNanos> {
-        value::time(found.value.text(self.text, &mut Vec::new())).map(UnixNanos)
+    fn time(&self, field: IsoFieldValue) -> Option<UnixNanos> {
+        value::time(field.value.text(self.text, &mut Vec::new())).map(UnixNanos)
     }
 
     #[inline]
     fn set(
         &self,
-        found: IsoFieldValue,
+        field: IsoFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
         names: &mut crate::block::BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        if self.note.is_some() && !is_free_text(spec.field) && !self.text(found, scratch).is_ascii() {
+        if self.note.is_some() && !is_free_text(spec.field) && !self.text(field, scratch).is_ascii() {
             return Err(Refusal::NotUtf8);
         }
-        match (found.is, spec.slot) {
-            (IsoFieldKind::Line(at), FieldLayout::Json) => {
-                self.line(at, scratch).map_err(|fault| fault.refusal)?;
+        match (field.kind, spec.slot) {
+            (IsoFieldKind::Line(start), FieldLayout::Json) => {
+                self.line(start, scratch).map_err(|fault| fault.refusal)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::NotUtf8)?;
                 event.set(spec, EventValue::Json(json))
             }
@@ -463,8 +465,8 @@ impl ParsedMessage for IsoMessageView<'_> {
                 | FieldLayout::Decimal { .. }
                 | FieldLayout::DecimalNarrow { .. }
                 | FieldLayout::DecimalExt,
-            ) => event.set_text(spec, value::decimal(self.text(found, scratch)), names),
-            _ => event.set_text(spec, self.text(found, scratch), names),
+            ) => event.set_text(spec, value::decimal(self.text(field, scratch)), names),
+            _ => event.set_text(spec, self.text(field, scratch), names),
         }
     }
 
@@ -475,26 +477,26 @@ impl ParsedMessage for IsoMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<IsoFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let left = self.noted.entries.get(cursor.at..).unwrap_or_default();
+        let left = self.element_registers.entries.get(cursor.position..).unwrap_or_default();
         let Some(n) = left.iter().position(|(g, _)| usize::from(*g) == group) else { return Ok(false) };
-        let plan = &self.noted.tree.groups[group];
-        let at = left[n].1 as usize;
-        for ((slot, _), found) in plan.members.iter().zip(&self.noted.values[at..]) {
-            entry[usize::from(*slot)] = *found;
+        let plan = &self.element_registers.tree.groups[group];
+        let start = left[n].1 as usize;
+        for ((slot, _), member_value) in plan.members.iter().zip(&self.element_registers.values[start..]) {
+            entry[usize::from(*slot)] = *member_value;
         }
         if let Some((slot, _)) = plan.line {
-            let line = (at + plan.members.len()) as u32;
+            let line = (start + plan.members.len()) as u32;
             entry[usize::from(slot)] =
-                Some(IsoFieldValue { value: ElementValueSpan::default(), is: IsoFieldKind::Line(line) });
+                Some(IsoFieldValue { value: ElementValueSpan::default(), kind: IsoFieldKind::Line(line) });
         }
-        let index = cursor.at + n;
+        let index = cursor.position + n;
         for (slot, kind) in [(plan.differs, NoteKind::Differs), (plan.unchecked, NoteKind::Unchecked)] {
-            if slot != 0 && self.noted.totals.has(kind, index) {
+            if slot != 0 && self.element_registers.totals.has(kind, index) {
                 let note = IsoFieldKind::Note(kind, index as u32);
                 entry[usize::from(slot)] = Some(IsoFieldValue::from_kind(note));
             }
         }
-        *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { position: cursor.position + n + 1, entry_count: cursor.entry_count + 1 };
         Ok(true)
     }
 
@@ -506,13 +508,13 @@ impl ParsedMessage for IsoMessageView<'_> {
         let (mut leaves, mut scratch) = (ElementCollector::default(), Vec::new());
         // Read once more, for the paths; what it comes to is known.
         Iso20022Decoder::default().next(self.all, 0, true, &mut leaves);
-        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for (path, value) in leaves.iter() {
             let path = String::from_utf8_lossy(path);
-            if self.noted.tree.listed.contains(&*path) || value.is_empty() {
+            if self.element_registers.tree.listed.contains(&*path) || value.is_empty() {
                 continue;
             }
-            let count = seen.entry(path.clone().into_owned()).or_default();
+            let count = counts.entry(path.clone().into_owned()).or_default();
             *count += 1;
             let name = if *count > 1 { format!("{path}#{count}") } else { path.into_owned() };
             keep(&name, value.text(self.all, &mut scratch))?;

@@ -63,7 +63,7 @@ pub struct IsoElementPath {
     /// The way down.
     pub steps: Vec<IsoPathStep>,
     /// The part of the element.
-    pub what: IsoElementSelector,
+    pub selector: IsoElementSelector,
 }
 
 /// The start of a path.
@@ -73,7 +73,7 @@ pub enum IsoPathRoot {
     Header,
     /// `Document`.
     Document,
-    /// The entry in hand, this many levels up.
+    /// The current entry, this many levels up.
     Entry(usize),
 }
 
@@ -84,7 +84,7 @@ pub enum IsoElementSelector {
     Text,
     /// An attribute.
     Attribute(String),
-    /// Its text with the sign of what is beside it.
+    /// The text, with the sign of the element beside it.
     Signed,
 }
 
@@ -131,14 +131,16 @@ impl Dialect for IsoPathSyntax {
         } else if let Some(of_entry) = text.strip_prefix(".@") {
             return Err(format!("`{text}`: an attribute of the entry itself is `@{of_entry}`"));
         }
-        let (way, what) = match rest.rsplit_once('@') {
-            Some((way, "signed")) => (way, IsoElementSelector::Signed),
-            Some((way, name)) if is_name(name) => (way, IsoElementSelector::Attribute(name.to_owned())),
+        let (element_path, selector) = match rest.rsplit_once('@') {
+            Some((path_part, "signed")) => (path_part, IsoElementSelector::Signed),
+            Some((path_part, name)) if is_name(name) => {
+                (path_part, IsoElementSelector::Attribute(name.to_owned()))
+            }
             Some((_, name)) => return Err(format!("`{name}` is no attribute")),
             None => (rest, IsoElementSelector::Text),
         };
         let mut steps = Vec::new();
-        for step in split(way) {
+        for step in split(element_path) {
             steps.push(self::step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
         }
         let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
@@ -149,11 +151,11 @@ impl Dialect for IsoPathSyntax {
             return Err(format!("`{text}`: only one condition in a path"));
         }
         let whole_entry =
-            matches!(from, IsoPathRoot::Entry(_)) && matches!(what, IsoElementSelector::Attribute(_));
+            matches!(from, IsoPathRoot::Entry(_)) && matches!(selector, IsoElementSelector::Attribute(_));
         if steps.is_empty() && !whole_entry {
             return Err(format!("`{text}` names no element"));
         }
-        Ok(IsoPath::Element(IsoElementPath { from, steps, what }))
+        Ok(IsoPath::Element(IsoElementPath { from, steps, selector }))
     }
 
     fn container(&self, path: &IsoPath) -> Option<IsoPath> {
@@ -170,10 +172,10 @@ impl Dialect for IsoPathSyntax {
     }
 }
 
-/// The steps of a way; `/` in a condition parts nothing.
-fn split(way: &str) -> impl Iterator<Item = &str> {
+/// Splits a path into its steps, but not at `/` inside a condition.
+fn split(path: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
-    way.split(move |c| {
+    path.split(move |c| {
         inside = match c {
             '[' => true,
             ']' => false,
@@ -181,7 +183,7 @@ fn split(way: &str) -> impl Iterator<Item = &str> {
         };
         c == '/' && !inside
     })
-    .filter(move |_| !way.is_empty())
+    .filter(move |_| !path.is_empty())
 }
 
 fn step(text: &str) -> Option<IsoPathStep> {
@@ -189,17 +191,17 @@ fn step(text: &str) -> Option<IsoPathStep> {
         None => (text, None),
         Some(text) => {
             let (names, condition) = text.split_once('[')?;
-            let (way, value) = condition.split_once('=')?;
-            let way: Vec<String> = way.split('/').map(str::to_owned).collect();
-            if !way.iter().all(|n| is_name(n)) {
+            let (condition_path, value) = condition.split_once('=')?;
+            let condition_steps: Vec<String> = condition_path.split('/').map(str::to_owned).collect();
+            if !condition_steps.iter().all(|n| is_name(n)) {
                 return None;
             }
-            (names, Some((way, value.to_owned())))
+            (names, Some((condition_steps, value.to_owned())))
         }
     };
     let names: Vec<String> = names.split('|').map(str::to_owned).collect();
-    let known = names.iter().all(|n| is_name(n)) || names == ["*"] && only.is_none();
-    known.then_some(IsoPathStep { names, only })
+    let is_valid = names.iter().all(|n| is_name(n)) || names == ["*"] && only.is_none();
+    is_valid.then_some(IsoPathStep { names, only })
 }
 
 fn is_name(text: &str) -> bool {

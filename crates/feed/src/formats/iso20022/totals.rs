@@ -26,7 +26,7 @@ use unitape_model::Amount;
 /// The element that states a sum or a count, and where it does.
 #[derive(Debug, Default)]
 pub(super) struct TotalPlan {
-    /// The stated amount, its currency and its direction; register 0 is none.
+    /// The stated amount, its currency and its direction; register 0 if not stated.
     pub(super) amount: RegisterIndex,
     pub(super) currency: RegisterIndex,
     pub(super) mark: RegisterIndex,
@@ -46,7 +46,7 @@ pub(super) struct TotalPlan {
     /// It is a booking; `number` is the register of its number in the statement.
     pub(super) is_booking: bool,
     pub(super) number: RegisterIndex,
-    /// Its transactions are bookings, which are only counted; the register that gets the number of the one in hand.
+    /// Set if the transactions are bookings, which are only counted: the register for the current booking's number.
     pub(super) numbers: RegisterIndex,
     /// The registers of amount and currency of a transaction, where they are asked for.
     pub(super) own_amount: Option<(RegisterIndex, RegisterIndex)>,
@@ -70,7 +70,7 @@ pub(super) struct ChargePlan {
 pub(super) struct NodeTotals {
     /// The totals that it states.
     pub(super) states: Vec<usize>,
-    /// The totals of which it is a transaction.
+    /// The totals to which the transaction belongs.
     pub(super) transaction_of: Vec<usize>,
     pub(super) charges: Vec<ChargePlan>,
 }
@@ -88,17 +88,17 @@ struct TotalNote {
 /// The kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoteKind {
-    /// What the message states is not what its transactions come to.
+    /// The message's statement differs from the sum or number of its transactions.
     Differs,
     /// It could not be compared.
     Unchecked,
 }
 
-/// The totals of the message in hand.
+/// The totals of the current message.
 #[derive(Debug, Default)]
 pub(super) struct MessageTotals {
     running: Vec<RunningTotal>,
-    /// Where in the entries those of each element begin.
+    /// Where the entries of each element begin.
     from: Vec<usize>,
     /// An element that states totals has begun.
     has_begun: bool,
@@ -111,7 +111,7 @@ pub(super) struct MessageTotals {
     notes_parted: usize,
 }
 
-/// The values of the message in hand.
+/// The values of the current message.
 pub(super) struct TotalInput<'r> {
     pub(super) registers: &'r [Option<IsoFieldValue>],
     pub(super) buf: &'r [u8],
@@ -131,7 +131,7 @@ impl TotalInput<'_> {
         self.registers[usize::from(register)].is_some()
     }
 
-    fn shown(&self, register: RegisterIndex) -> String {
+    fn display_text(&self, register: RegisterIndex) -> String {
         self.text(register).map_or(String::new(), |text| String::from_utf8_lossy(&text).into_owned())
     }
 }
@@ -141,18 +141,18 @@ impl MessageTotals {
         Self { running: vec![RunningTotal::default(); plans], from: vec![0; plans], ..Self::default() }
     }
 
-    /// A message begins, or is read once more.
+    /// Begins a message, or reads it again.
     pub(super) fn begin(&mut self) {
         self.has_begun = false;
         self.notes.clear();
     }
 
-    /// Whether an element that states totals has begun.
+    /// Returns whether an element that states totals has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// An element that states totals begins; `is_new` where no earlier part had its beginning.
+    /// Begins an element that states totals; `is_new` must be true if its beginning is not in an earlier part.
     pub(super) fn open(&mut self, plan: usize, entries: usize, is_new: bool) {
         self.has_begun = true;
         self.from[plan] = entries;
@@ -163,30 +163,33 @@ impl MessageTotals {
         };
     }
 
-    /// A transaction begins that only has to be counted. Gives its number where all before it are known.
+    /// Counts a transaction that needs no more than counting. Returns its number if all earlier transactions are
+    /// known.
     pub(super) fn count(&mut self, plan: usize, is_new: bool) -> Option<u32> {
         let total = &mut self.running[plan];
         total.count += u64::from(is_new);
         total.is_known.then_some(u32::try_from(total.count).ok()).flatten()
     }
 
-    /// A transaction ends. Its amount counts with the sign that it has in the direction of what states the total.
+    /// Ends a transaction: adds its amount with a sign relative to the direction of the element that states the
+    /// total.
     pub(super) fn add(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) {
-        let (total, of) = (&mut self.running[plan], &plans[plan]);
-        if !of.adds {
+        let (total, total_plan) = (&mut self.running[plan], &plans[plan]);
+        if !total_plan.adds {
             return;
         }
         let currency = stated_currency(plan, plans, input);
-        let same = |(_, ccy): &&(RegisterIndex, RegisterIndex)| match &currency {
+        let has_currency = |(_, ccy): &&(RegisterIndex, RegisterIndex)| match &currency {
             Some(currency) => input.text(*ccy).as_ref() == Some(currency),
             None => true,
         };
-        let found = of.amounts.iter().filter(|(amount, _)| input.has(*amount)).find(same);
-        let Some((amount, _)) = found else {
-            total.without += 1;
+        let amount_registers =
+            total_plan.amounts.iter().filter(|(amount, _)| input.has(*amount)).find(has_currency);
+        let Some((amount, _)) = amount_registers else {
+            total.missing_amount_count += 1;
             return;
         };
-        let mark = input.text(of.transaction_mark);
+        let mark = input.text(total_plan.transaction_mark);
         let direction = direction(plan, plans, input);
         let is_against = mark.is_some() && direction.is_some() && mark != direction;
         let amount = input.amount(*amount);
@@ -204,77 +207,82 @@ impl MessageTotals {
         charges.add(input.amount(plan.amount));
     }
 
-    /// An element that states totals ends: they are compared, and what is to say is noted for its entries.
+    /// Ends an element that states totals: compares them and notes differences for its entries.
     pub(super) fn close(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>, entries: usize) {
-        let (total, of, from) = (self.running[plan], &plans[plan], self.from[plan]);
+        let (total, total_plan, from) = (self.running[plan], &plans[plan], self.from[plan]);
         for note in self.notes.iter_mut().filter(|n| n.booking == Some(plan) && n.entries.start == from) {
             note.entries.end = entries;
         }
-        let stated = input.text(of.count).map(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
-        if let Some(booking) = of.booking {
+        let stated =
+            input.text(total_plan.count).map(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
+        if let Some(booking) = total_plan.booking {
             let booking = &mut self.running[booking];
             booking.details += 1;
             booking.transactions += stated.flatten().unwrap_or(0).max(total.count);
         }
-        if !total.is_known || total.count == 0 || !of.adds {
+        if !total.is_known || total.count == 0 || !total_plan.adds {
             return;
         }
-        let name = |name: &str| match input.has(of.id) {
-            true => format!("{name} of {}", input.shown(of.id)),
+        let name = |name: &str| match input.has(total_plan.id) {
+            true => format!("{name} of {}", input.display_text(total_plan.id)),
             false => name.to_owned(),
         };
         // Of an element without entries in this part the next entry says it.
-        let from = of.booking.map_or(from, |booking| self.from[booking]);
+        let from = total_plan.booking.map_or(from, |booking| self.from[booking]);
         let mut note = |kind, text| {
             let entries = from..entries.max(from + 1);
-            self.notes.push(TotalNote { entries, booking: of.booking, kind, text });
+            self.notes.push(TotalNote { entries, booking: total_plan.booking, kind, text });
         };
-        if input.has(of.count) && stated.flatten() != Some(total.count) {
-            let (name, shown) = (name(of.count_name), input.shown(of.count));
+        if input.has(total_plan.count) && stated.flatten() != Some(total.count) {
+            let (name, stated_text) = (name(total_plan.count_name), input.display_text(total_plan.count));
             // Banks that list the transactions of a batch elsewhere give one in place of all.
-            let is_summary = of.booking.is_some() && total.count == 1 && stated.flatten() > Some(1);
+            let is_summary = total_plan.booking.is_some() && total.count == 1 && stated.flatten() > Some(1);
             match is_summary {
                 true => {
                     let text =
-                        format!("{name} is {shown}, its transactions are not listed, one sums them up");
+                        format!("{name} is {stated_text}, its transactions are not listed, one sums them up");
                     note(NoteKind::Unchecked, text);
                 }
                 false => {
-                    let text = format!("{name} is {shown}, it has {}", transactions(total.count));
+                    let text = format!("{name} is {stated_text}, it has {}", transactions(total.count));
                     note(NoteKind::Differs, text);
                 }
             }
         }
-        let Some(amount) = input.amount(of.amount) else {
-            if input.has(of.amount) {
-                let text = format!("{} is no amount: {}", name(of.amount_name), input.shown(of.amount));
+        let Some(amount) = input.amount(total_plan.amount) else {
+            if input.has(total_plan.amount) {
+                let text = format!(
+                    "{} is no amount: {}",
+                    name(total_plan.amount_name),
+                    input.display_text(total_plan.amount)
+                );
                 note(NoteKind::Differs, text);
             }
             return;
         };
         let currency = stated_currency(plan, plans, input)
             .map_or(String::new(), |currency| format!(" {}", String::from_utf8_lossy(&currency)));
-        if total.without > 0 {
+        if total.missing_amount_count > 0 {
             let is_sole = total.count.max(total.transactions).max(stated.flatten().unwrap_or(1)) == 1;
             if !is_sole {
-                let who = match total.count {
+                let subject = match total.count {
                     1 => "the transaction has".to_owned(),
-                    count => format!("{} of {count} transactions have", total.without),
+                    count => format!("{} of {count} transactions have", total.missing_amount_count),
                 };
                 let currency = if currency.is_empty() { String::new() } else { format!(" in{currency}") };
-                let name = name(of.amount_name);
+                let name = name(total_plan.amount_name);
                 let text =
-                    format!("{who} no amount{currency}: the sum is not compared with {name}, {amount}");
+                    format!("{subject} no amount{currency}: the sum is not compared with {name}, {amount}");
                 note(NoteKind::Unchecked, text);
             }
             return;
         }
         let difference = total.sum.minus(amount);
         let is_explained = difference.is_some_and(|difference| {
-            let mut both = total.own_charges;
-            both.add(total.charges.0);
+            let mut all_charges = total.own_charges;
+            all_charges.add(total.charges.0);
             difference == Amount::default()
-                || [total.own_charges, total.charges, both].iter().any(|charges| {
+                || [total.own_charges, total.charges, all_charges].iter().any(|charges| {
                     charges.0.is_some_and(|charges| {
                         charges.mantissa().unsigned_abs() == difference.mantissa().unsigned_abs()
                             && charges.exponent() == difference.exponent()
@@ -284,18 +292,18 @@ impl MessageTotals {
         if !is_explained {
             let sum =
                 total.sum.0.map_or("no amount of 38 digits".to_owned(), |sum| format!("{sum}{currency}"));
-            let (name, its) = (name(of.amount_name), transactions(total.count));
-            let come = if total.count == 1 { "comes" } else { "come" };
-            note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it {come} to {sum}"));
+            let (name, its) = (name(total_plan.amount_name), transactions(total.count));
+            let verb = if total.count == 1 { "comes" } else { "come" };
+            note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it {verb} to {sum}"));
         }
     }
 
-    /// The first entry of an element that states a total.
+    /// Returns the first entry of an element that states a total.
     pub(super) fn first_entry(&self, plan: usize) -> usize {
         self.from[plan]
     }
 
-    /// This entry has no amount.
+    /// Notes that this entry has no amount.
     pub(super) fn note_missing_amount(&mut self, entry: usize) {
         let is_noted = |note: &TotalNote| note.booking.is_none() && note.entries == (entry..entry + 1);
         if self.notes.iter().any(|note| note.kind == NoteKind::Unchecked && is_noted(note)) {
@@ -306,19 +314,20 @@ impl MessageTotals {
         self.notes.push(TotalNote { entries, booking: None, kind: NoteKind::Unchecked, text });
     }
 
-    /// The number of transactions of a booking, and whether it is to be said by this number: of several `NtryDtls`.
+    /// Returns the number of transactions of a booking. The flag states whether a message must give this number,
+    /// because it covers several `NtryDtls`.
     pub(super) fn transactions(&self, booking: usize) -> (u64, bool) {
         let total = &self.running[booking];
         (total.transactions.max(total.count), total.details > 1)
     }
 
-    /// The number of transactions listed, where all are known.
+    /// Returns the number of listed transactions, if all are known.
     pub(super) fn listed(&self, booking: usize) -> Option<u64> {
         let total = &self.running[booking];
         total.is_known.then_some(total.count)
     }
 
-    /// The message may be parted here.
+    /// Marks a point at which the message may be split.
     #[inline]
     pub(super) fn part(&mut self) {
         if self.has_begun {
@@ -327,7 +336,7 @@ impl MessageTotals {
         }
     }
 
-    /// Takes what the next part needs to know: it begins where the message was parted.
+    /// Keeps the state for the next part, which begins where the message was split.
     pub(super) fn carry(&mut self, goes_on: bool) {
         self.carried.clear();
         if goes_on && self.has_begun {
@@ -336,25 +345,25 @@ impl MessageTotals {
         }
     }
 
-    /// Whether something differs in the message.
+    /// Returns whether any total in the message differs.
     pub(super) fn differs(&self) -> bool {
         self.notes.iter().any(|note| note.kind == NoteKind::Differs)
     }
 
-    /// The notes of this kind about an entry; empty where there are none.
+    /// Returns the notes of this kind about an entry; empty without notes.
     pub(super) fn text(&self, kind: NoteKind, entry: usize) -> String {
         let notes = self.notes.iter().filter(|note| note.kind == kind && note.entries.contains(&entry));
         notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
     }
 
-    /// Whether there is a note of this kind about an entry.
+    /// Returns whether an entry has a note of this kind.
     #[inline]
     pub(super) fn has(&self, kind: NoteKind, entry: usize) -> bool {
         !self.notes.is_empty()
             && self.notes.iter().any(|note| note.kind == kind && note.entries.contains(&entry))
     }
 
-    /// All differences of the message, for people.
+    /// Describes all differences of the message for people.
     pub(super) fn all_differences(&self) -> String {
         let notes = self.notes.iter().filter(|note| note.kind == NoteKind::Differs);
         notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
@@ -365,14 +374,14 @@ fn transactions(count: u64) -> String {
     if count == 1 { "1 transaction".to_owned() } else { format!("{count} transactions") }
 }
 
-/// The currency of the stated amount, or else of the booking that the element is in.
+/// Returns the currency of the stated amount, or else of the booking around the element.
 fn stated_currency(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
-    let of = &plans[plan];
-    input.text(of.currency).or_else(|| input.text(plans[of.booking?].currency))
+    let total_plan = &plans[plan];
+    input.text(total_plan.currency).or_else(|| input.text(plans[total_plan.booking?].currency))
 }
 
-/// The direction of the stated amount, or else of the booking that the element is in.
+/// Returns the direction of the stated amount, or else of the booking around the element.
 fn direction(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
-    let of = &plans[plan];
-    input.text(of.mark).or_else(|| input.text(plans[of.booking?].mark))
+    let total_plan = &plans[plan];
+    input.text(total_plan.mark).or_else(|| input.text(plans[total_plan.booking?].mark))
 }

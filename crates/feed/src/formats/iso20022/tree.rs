@@ -12,15 +12,15 @@ use super::totals::{NodeTotals, TotalPlan};
 use crate::mapping::PathSlots;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Index of a register; 0 is none.
+/// Index of a register; 0 means no register.
 pub(super) type RegisterIndex = u16;
 
-/// The two places that a value may have; 0 for one that it has not.
+/// The two registers that a value may have; 0 for a missing register.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ValueRegisters {
     /// The first value of the message.
     pub(super) first: RegisterIndex,
-    /// The one of the entry in hand.
+    /// The one of the current entry.
     pub(super) current: RegisterIndex,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct ValueRegisters {
 #[derive(Debug, Default)]
 pub(super) struct ElementNode {
     children: Vec<ElementChild>,
-    /// Whatever has no child of its own.
+    /// The node for children without a node of their own.
     any: u32,
     /// The registers of the text.
     pub(super) text: ValueRegisters,
     /// Attributes and where they go.
     pub(super) attributes: Vec<(Box<[u8]>, ValueRegisters)>,
-    /// It may be there several times, each with values of its own.
+    /// Whether the element may occur several times, each time with its own values.
     pub(super) repeats: bool,
     /// Registers that are cleared where it begins.
     pub(super) clears: Vec<RegisterIndex>,
@@ -77,7 +77,7 @@ pub(super) struct IsoGroupPlan {
     pub(super) line: Option<(u8, Vec<RegisterIndex>)>,
     /// The total that its line states.
     pub(super) booking: usize,
-    /// Slots of what is to say about sums; 0 where it is not asked for.
+    /// Slots of the notes about sums; 0 if the mapping does not use them.
     pub(super) differs: u8,
     pub(super) unchecked: u8,
 }
@@ -95,7 +95,7 @@ pub(super) struct ElementTree {
     pub(super) bookings: BTreeMap<u32, usize>,
     /// Registers that are emptied where a message begins, besides its slots: no element of the message empties them.
     pub(super) clears: Vec<RegisterIndex>,
-    /// Slots of values that no element gives.
+    /// Slots of values that are not elements.
     pub(super) message: u8,
     pub(super) kind: u8,
     pub(super) variant: u8,
@@ -108,7 +108,8 @@ pub(super) struct ElementTree {
 pub(super) const HEADER: u32 = 1;
 pub(super) const DOCUMENT: u32 = 2;
 
-/// Those of [`LINE`] that are of a transaction: of several no line has them, for they are those of one of them.
+/// Those of [`LINE`] that belong to a transaction. A line with several transactions lacks them, because each belongs
+/// to one transaction only.
 pub(super) const LINE_OF_ONE: [usize; 8] = [12, 15, 16, 17, 18, 19, 22, 23];
 
 /// The one of [`LINE`] that says how many transactions there are.
@@ -144,10 +145,10 @@ pub(super) const LINE: [&str; 24] = [
 ];
 
 impl ElementTree {
-    /// The tree of a compiled mapping whose messages have `slots` slots.
+    /// Makes the tree of a compiled mapping whose messages have `slots` slots.
     ///
     /// # Errors
-    /// The reason why a path is impossible, for people.
+    /// Fails if a path is impossible; the text says why.
     pub(super) fn new(places: &PathSlots<IsoPath>, slots: usize) -> Result<Self, String> {
         let mut this = Self {
             nodes: (0..3).map(|_| ElementNode::default()).collect(),
@@ -162,7 +163,7 @@ impl ElementTree {
                 IsoPath::Type => this.kind = slot,
                 IsoPath::Variant => this.variant = slot,
                 IsoPath::Element(e) if matches!(e.from, IsoPathRoot::Entry(_)) => {
-                    return Err(format!("{}: outside a group's entries", shown(e)));
+                    return Err(format!("{}: outside a group's entries", display_path(e)));
                 }
                 IsoPath::Line | IsoPath::Entry if slot != 0 => {
                     return Err("@entry: outside a group's entries".to_owned());
@@ -196,11 +197,11 @@ impl ElementTree {
                 this.of_message(element, steps, slot)?;
             }
         }
-        this.settle();
+        this.compute_clears();
         Ok(this)
     }
 
-    /// The element `name` in `node`; 0 where it is not asked for.
+    /// Finds the element `name` in `node`; 0 if the mapping does not use it.
     #[inline]
     pub(super) fn child(&self, node: u32, name: &[u8]) -> u32 {
         let node = &self.nodes[node as usize];
@@ -221,7 +222,7 @@ impl ElementTree {
         slot: u8,
     ) -> Result<(), String> {
         let root = if element.from == IsoPathRoot::Header { HEADER } else { DOCUMENT };
-        self.element(root, &steps, &element.what, Some(u16::from(slot))).map(drop)
+        self.element(root, &steps, &element.selector, Some(u16::from(slot))).map(drop)
     }
 
     fn group<'p>(
@@ -232,7 +233,7 @@ impl ElementTree {
         let IsoPath::Element(IsoElementPath {
             from: IsoPathRoot::Document,
             steps,
-            what: IsoElementSelector::Text,
+            selector: IsoElementSelector::Text,
         }) = delimiter
         else {
             return Err("a group's delimiter is a path from the document on".to_owned());
@@ -256,16 +257,18 @@ impl ElementTree {
                 IsoPath::Line => {
                     let mut registers = Vec::new();
                     for part in LINE {
-                        let (way, what) = match part.split_once('@') {
-                            Some((way, name)) => (way, IsoElementSelector::Attribute(name.to_owned())),
+                        let (element_path, selector) = match part.split_once('@') {
+                            Some((path_part, name)) => {
+                                (path_part, IsoElementSelector::Attribute(name.to_owned()))
+                            }
                             None => (part, IsoElementSelector::Text),
                         };
-                        let inside = way.split('/').map(|s| IsoPathStep {
+                        let inside = element_path.split('/').map(|s| IsoPathStep {
                             names: s.split('|').map(str::to_owned).collect(),
                             only: None,
                         });
-                        let way: Vec<IsoPathStep> = steps.iter().cloned().chain(inside).collect();
-                        registers.push(self.element(DOCUMENT, &way, &what, None)?);
+                        let full_path: Vec<IsoPathStep> = steps.iter().cloned().chain(inside).collect();
+                        registers.push(self.element(DOCUMENT, &full_path, &selector, None)?);
                     }
                     plan.line = Some((slot, registers));
                     plan.booking = self.booking(steps)?;
@@ -287,9 +290,9 @@ impl ElementTree {
                     self.compare_sums(steps)?;
                 }
                 IsoPath::Element(e) => {
-                    let way: Vec<IsoPathStep> = match e.from {
+                    let full_path: Vec<IsoPathStep> = match e.from {
                         IsoPathRoot::Entry(up) if up >= steps.len() => {
-                            return Err(format!("{}: above the document", shown(e)));
+                            return Err(format!("{}: above the document", display_path(e)));
                         }
                         IsoPathRoot::Entry(up) => {
                             steps[..steps.len() - up].iter().chain(&e.steps).cloned().collect()
@@ -297,7 +300,7 @@ impl ElementTree {
                         IsoPathRoot::Document => e.steps.clone(),
                         IsoPathRoot::Header => return Err("an entry is in the document".to_owned()),
                     };
-                    plan.members.push((slot, self.element(DOCUMENT, &way, &e.what, None)?));
+                    plan.members.push((slot, self.element(DOCUMENT, &full_path, &e.selector, None)?));
                 }
                 IsoPath::Message | IsoPath::Type | IsoPath::Variant => {
                     return Err("@message, @type and @variant are the message's".to_owned());
@@ -308,13 +311,13 @@ impl ElementTree {
         Ok(())
     }
 
-    /// Asks for what is at the end of a way; gives its register. With `slot` it is the message's, and the
-    /// register is the slot; else it is the entry's.
+    /// Requests the value at the end of a path and returns its register. With `slot`, the value belongs to the
+    /// message and the register is the slot; otherwise it belongs to the entry.
     pub(super) fn element(
         &mut self,
         root: u32,
         steps: &[IsoPathStep],
-        what: &IsoElementSelector,
+        selector: &IsoElementSelector,
         slot: Option<RegisterIndex>,
     ) -> Result<RegisterIndex, String> {
         let mut key = String::new();
@@ -322,66 +325,74 @@ impl ElementTree {
         for step in steps {
             key.push('/');
             key.push_str(&step.names.join("|"));
-            if let Some((way, value)) = &step.only {
-                key.push_str(&format!("[{}={value}]", way.join("/")));
+            if let Some((condition_path, value)) = &step.only {
+                key.push_str(&format!("[{}={value}]", condition_path.join("/")));
             }
         }
-        key.push_str(&match what {
+        key.push_str(&match selector {
             IsoElementSelector::Text => String::new(),
             IsoElementSelector::Attribute(name) => format!("@{name}"),
             IsoElementSelector::Signed => "@signed".to_owned(),
         });
-        let known = slot.is_none().then(|| self.keeps_current.get(&(root, key.clone()))).flatten();
-        if let Some(&register) = known {
+        let known_register = slot.is_none().then(|| self.keeps_current.get(&(root, key.clone()))).flatten();
+        if let Some(&register) = known_register {
             return Ok(register);
         }
         let to = match slot {
             Some(slot) => slot,
             None => self.register()?,
         };
-        for way in ways(steps) {
+        for path_names in expand_paths(steps) {
             let mut listed = if root == HEADER { "AppHdr".to_owned() } else { "Document".to_owned() };
-            way.iter().for_each(|name| listed.extend(["/", name]));
-            if let IsoElementSelector::Attribute(name) = what {
+            path_names.iter().for_each(|name| listed.extend(["/", name]));
+            if let IsoElementSelector::Attribute(name) = selector {
                 listed.push_str(&format!("@{name}"));
             }
             self.listed.insert(listed);
             if slot == Some(0) {
                 continue;
             }
-            match (what, condition) {
+            match (selector, condition) {
                 (IsoElementSelector::Text | IsoElementSelector::Attribute(_), None) => {
-                    let node = way.iter().fold(root, |node, name| self.add(node, name));
-                    self.put(node, what, to, slot.is_some());
+                    let node = path_names.iter().fold(root, |node, name| self.add(node, name));
+                    self.set_register(node, selector, to, slot.is_some());
                 }
                 // It is passed on where the element ends that the condition, or the sign, is in.
                 _ => {
                     let inside = match condition {
                         Some(n) => n + 1,
-                        None => way.len() - 1,
+                        None => path_names.len() - 1,
                     };
-                    let outer = way[..inside - 1].iter().fold(root, |node, name| self.add(node, name));
-                    let node = self.add(outer, &way[inside - 1]);
-                    let plain = |names: &[String]| -> Vec<IsoPathStep> {
+                    let outer = path_names[..inside - 1].iter().fold(root, |node, name| self.add(node, name));
+                    let node = self.add(outer, &path_names[inside - 1]);
+                    let plain_steps = |names: &[String]| -> Vec<IsoPathStep> {
                         names.iter().map(|n| IsoPathStep { names: vec![n.clone()], only: None }).collect()
                     };
-                    let text =
-                        if *what == IsoElementSelector::Signed { &IsoElementSelector::Text } else { what };
-                    let from = self.element(root, &plain(&way), text, None)?;
-                    let sign = match what {
+                    let text = if *selector == IsoElementSelector::Signed {
+                        &IsoElementSelector::Text
+                    } else {
+                        selector
+                    };
+                    let from = self.element(root, &plain_steps(&path_names), text, None)?;
+                    let sign = match selector {
                         IsoElementSelector::Signed => {
-                            let mut beside = way.clone();
-                            *beside.last_mut().expect("one step at least") = "CdtDbtInd".to_owned();
-                            Some(self.element(root, &plain(&beside), &IsoElementSelector::Text, None)?)
+                            let mut sibling_path = path_names.clone();
+                            *sibling_path.last_mut().expect("one step at least") = "CdtDbtInd".to_owned();
+                            Some(self.element(
+                                root,
+                                &plain_steps(&sibling_path),
+                                &IsoElementSelector::Text,
+                                None,
+                            )?)
                         }
                         _ => None,
                     };
                     let only = match condition.and_then(|n| steps[n].only.as_ref()) {
                         Some((inside_way, value)) => {
-                            let mut full = way[..inside].to_vec();
+                            let mut full = path_names[..inside].to_vec();
                             full.extend(inside_way.iter().cloned());
                             let register =
-                                self.element(root, &plain(&full), &IsoElementSelector::Text, None)?;
+                                self.element(root, &plain_steps(&full), &IsoElementSelector::Text, None)?;
                             Some((register, value.as_bytes().into()))
                         }
                         None => None,
@@ -401,16 +412,22 @@ impl ElementTree {
         Ok(to)
     }
 
-    fn put(&mut self, node: u32, what: &IsoElementSelector, to: RegisterIndex, of_message: bool) {
+    fn set_register(
+        &mut self,
+        node: u32,
+        selector: &IsoElementSelector,
+        to: RegisterIndex,
+        of_message: bool,
+    ) {
         let node = &mut self.nodes[node as usize];
-        let pair = match what {
+        let pair = match selector {
             IsoElementSelector::Attribute(name) => {
-                let at = node.attributes.iter().position(|(n, ..)| **n == *name.as_bytes());
-                let at = at.unwrap_or_else(|| {
+                let attribute_index = node.attributes.iter().position(|(n, ..)| **n == *name.as_bytes());
+                let index = attribute_index.unwrap_or_else(|| {
                     node.attributes.push((name.as_bytes().into(), ValueRegisters::default()));
                     node.attributes.len() - 1
                 });
-                &mut node.attributes[at].1
+                &mut node.attributes[index].1
             }
             _ => &mut node.text,
         };
@@ -473,8 +490,8 @@ impl ElementTree {
         }
     }
 
-    /// Notes what each element that repeats empties, and what is left to the beginning of a message.
-    fn settle(&mut self) {
+    /// Computes which values each repeating element clears, and which only the beginning of a message clears.
+    fn compute_clears(&mut self) {
         for n in 0..self.nodes.len() {
             if self.nodes[n].repeats {
                 let mut clears = Vec::new();
@@ -491,57 +508,58 @@ impl ElementTree {
         // What all entries of a message are in empties the registers of that message, and most others are of other messages.
         let mut emptied = BTreeSet::new();
         for child in &self.nodes[DOCUMENT as usize].children {
-            let own: BTreeSet<RegisterIndex> =
+            let own_registers: BTreeSet<RegisterIndex> =
                 self.nodes[child.node as usize].clears.iter().copied().collect();
             let inside = self.inside(child.node as usize);
             let groups: BTreeSet<u16> = inside.iter().flat_map(|n| self.nodes[*n].groups.clone()).collect();
-            let others = self.groups.iter().enumerate().filter(|(n, _)| !groups.contains(&(*n as u16)));
+            let other_groups = self.groups.iter().enumerate().filter(|(n, _)| !groups.contains(&(*n as u16)));
             let of_others: BTreeSet<_> =
-                others.flat_map(|(_, plan)| plan.members.iter().map(|(_, r)| *r)).collect();
-            emptied.extend(own.difference(&of_others).copied());
+                other_groups.flat_map(|(_, plan)| plan.members.iter().map(|(_, r)| *r)).collect();
+            emptied.extend(own_registers.difference(&of_others).copied());
         }
         let registers = self.slots as RegisterIndex..self.registers as RegisterIndex;
         self.clears = registers.filter(|register| !emptied.contains(register)).collect();
     }
 
-    /// An element and all in it.
+    /// Returns an element and all elements inside it.
     fn inside(&self, node: usize) -> Vec<usize> {
-        let (mut found, mut at) = (vec![node], 0);
-        while let Some(&n) = found.get(at) {
+        let (mut node_indexes, mut position) = (vec![node], 0);
+        while let Some(&n) = node_indexes.get(position) {
             let node = &self.nodes[n];
-            found.extend(node.children.iter().map(|c| c.node as usize));
-            found.extend((node.any != 0).then_some(node.any as usize));
-            at += 1;
+            node_indexes.extend(node.children.iter().map(|c| c.node as usize));
+            node_indexes.extend((node.any != 0).then_some(node.any as usize));
+            position += 1;
         }
-        found
+        node_indexes
     }
 }
 
-/// Every way that the names of the steps allow.
-fn ways(steps: &[IsoPathStep]) -> Vec<Vec<String>> {
-    let mut ways = vec![Vec::new()];
+/// Lists every path that the names of the steps allow.
+fn expand_paths(steps: &[IsoPathStep]) -> Vec<Vec<String>> {
+    let mut paths = vec![Vec::new()];
     for step in steps {
-        ways = ways
+        paths = paths
             .iter()
-            .flat_map(|way| {
+            .flat_map(|prefix| {
                 step.names.iter().map(move |name| {
-                    let mut way = way.clone();
-                    way.push(name.clone());
-                    way
+                    let mut path = prefix.clone();
+                    path.push(name.clone());
+                    path
                 })
             })
             .collect();
     }
-    ways
+    paths
 }
 
-/// A number of a name by which it is found; no two names of the same length, up to eight bytes, have the same.
+/// Computes the number by which a name is found. Two names of equal length, up to eight bytes, never have the same
+/// number.
 #[inline(always)]
 fn key(name: &[u8]) -> u64 {
     let len = name.len();
-    let number = |at: usize, n: usize| {
+    let number = |start: usize, n: usize| {
         let mut bytes = [0; 8];
-        bytes[..n].copy_from_slice(&name[at..at + n]);
+        bytes[..n].copy_from_slice(&name[start..start + n]);
         u64::from_le_bytes(bytes)
     };
     match len {
@@ -561,7 +579,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-fn shown(element: &IsoElementPath) -> String {
+fn display_path(element: &IsoElementPath) -> String {
     let steps: Vec<_> = element.steps.iter().map(|s| s.names.join("|")).collect();
     match element.from {
         IsoPathRoot::Entry(0) => format!("./{}", steps.join("/")),

@@ -40,7 +40,7 @@ pub(super) struct ItchBatchScratch {
 #[derive(Clone, Copy, Debug, Default)]
 struct BatchMessageOffset {
     /// Its length, in the block.
-    at: u32,
+    block_offset: u32,
     /// Its frames, from the end of the arena.
     out: u16,
     /// Index of the message in the batch.
@@ -56,13 +56,13 @@ struct MessageTypeProfile {
     out: u16,
     /// All bits if it names its stock, which is then looked up.
     stock: u16,
-    sort: u8,
+    type_index: u8,
 }
 
 /// Messages of a batch, at most.
 const MESSAGES_MAX: usize = 64;
 
-/// All that is asked of a message before its type is known is in its first bytes; no frequent one is shorter.
+/// The batch reads only these first bytes of a message before it knows the type; no frequent message is shorter.
 const HEAD_BYTES: usize = 16;
 
 /// Bytes of the frames, as their images have them: a frame is in its place in the arena when its image was put there.
@@ -80,7 +80,7 @@ const OUT_MAX: usize = CANCELLED + NEW + KEPT;
 /// Lines of the arena to prefetch for each message ahead; most frames are shorter.
 const AHEAD_LINES: usize = 3;
 
-/// So far ahead the messages themselves are fetched: what the processor fetches by itself ends with each page.
+/// The distance in bytes at which messages are prefetched: the processor's own prefetch ends with each page.
 const INPUT_AHEAD_BYTES: usize = 2048;
 
 const SORTS: usize = 7;
@@ -104,14 +104,14 @@ const ROWS: [(u8, usize, usize, u32); SORTS] = [
 ];
 
 static SORTED: [MessageTypeProfile; 256] = {
-    let mut table = [MessageTypeProfile { bytes: u32::MAX, out: 0, stock: 0, sort: 0 }; 256];
-    let mut sort = 0;
-    while sort < SORTS {
-        let (letter, bytes, out, _) = ROWS[sort];
-        let stock = if matches!(sort, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
+    let mut table = [MessageTypeProfile { bytes: u32::MAX, out: 0, stock: 0, type_index: 0 }; 256];
+    let mut type_index = 0;
+    while type_index < SORTS {
+        let (letter, bytes, out, _) = ROWS[type_index];
+        let stock = if matches!(type_index, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
         table[letter as usize] =
-            MessageTypeProfile { bytes: bytes as u32, out: out as u16, stock, sort: sort as u8 };
-        sort += 1;
+            MessageTypeProfile { bytes: bytes as u32, out: out as u16, stock, type_index: type_index as u8 };
+        type_index += 1;
     }
     table
 };
@@ -128,17 +128,17 @@ struct BatchUnitContext<'u> {
     fixups_end: u32,
     raw_end: u32,
     midnight: i64,
-    /// All times were those of a day.
+    /// Whether all times were valid times of day.
     good: bool,
 }
 
 impl BatchUnitContext<'_> {
-    /// Writes the unit of a message; gives its time and its place in the source.
+    /// Writes the unit of a message; returns its time and its offset in the source.
     #[inline(always)]
-    fn end(&mut self, spot: &BatchMessageOffset, nanos: u64, sort: usize) -> (UnixNanos, u64) {
-        let (_, bytes, out, events) = ROWS[sort];
+    fn end(&mut self, spot: &BatchMessageOffset, nanos: u64, type_index: usize) -> (UnixNanos, u64) {
+        let (_, bytes, out, events) = ROWS[type_index];
         self.good &= nanos < DAY_NANOS;
-        let offset = self.base + u64::from(spot.at);
+        let offset = self.base + u64::from(spot.block_offset);
         let ts = UnixNanos(self.midnight + nanos as i64);
         self.units[usize::from(spot.n)].write(BlockMessage {
             offset,
@@ -148,7 +148,7 @@ impl BatchUnitContext<'_> {
             raw_end: self.raw_end,
             events,
             length: 2 + bytes as u32,
-            what: BlockMessageKind::Events,
+            kind: BlockMessageKind::Events,
         });
         (ts, offset)
     }
@@ -161,57 +161,63 @@ impl Default for ItchBatchScratch {
 }
 
 impl ItchDecoder {
-    /// Decodes the frequent messages from `at` on; gives where it is, which is `at` when the next one has to be
-    /// decoded by itself.
+    /// Decodes the frequent messages from `batch_start` on; returns the offset where it stopped. This is
+    /// `batch_start` if the next message must be decoded by itself.
     #[inline]
     pub(super) fn batch(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        at: usize,
-        place: ItchMessageOrigin,
+        batch_start: usize,
+        origin: ItchMessageOrigin,
     ) -> usize {
         if self.batch.singly > 0 {
             self.batch.singly -= 1;
-            return at;
+            return batch_start;
         }
-        self.batch_of(block, bytes, at, place)
+        self.batch_of(block, bytes, batch_start, origin)
     }
 
     #[inline(never)]
-    fn batch_of(&mut self, block: &mut Block, bytes: &[u8], at: usize, place: ItchMessageOrigin) -> usize {
+    fn batch_of(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        batch_start: usize,
+        origin: ItchMessageOrigin,
+    ) -> usize {
         let base = block.base;
         // A message that reaches over a mark of progress goes by itself.
-        let mark = PROGRESS_BYTES - (base + at as u64) % PROGRESS_BYTES;
-        let upto = bytes.len().min(at + mark as usize - 1);
+        let mark = PROGRESS_BYTES - (base + batch_start as u64) % PROGRESS_BYTES;
+        let upto = bytes.len().min(batch_start + mark as usize - 1);
         let Self { batch: ItchBatchScratch { lists, singly }, images, stocks, firms, .. } = self;
         let start = block.arena.len();
         block.arena.reserve(MESSAGES_MAX * OUT_MAX);
         block.units.reserve(MESSAGES_MAX);
-        let coming = block.arena.spare_capacity_mut();
-        let (mut n, mut end, mut out, mut counts) = (0, at, 0, [0usize; SORTS]);
+        let spare_arena = block.arena.spare_capacity_mut();
+        let (mut n, mut end, mut out, mut counts) = (0, batch_start, 0, [0usize; SORTS]);
         while n < MESSAGES_MAX {
             let Some(head) = bytes.get(end..).and_then(<[u8]>::first_chunk::<HEAD_BYTES>) else { break };
-            let what = &SORTED[usize::from(head[2])];
+            let profile = &SORTED[usize::from(head[2])];
             let stated = u16::from_be_bytes([head[0], head[1]]);
             let next = end + 2 + usize::from(stated);
-            if u32::from(stated) != what.bytes || next > upto {
+            if u32::from(stated) != profile.bytes || next > upto {
                 break;
             }
-            let list = usize::from(what.sort);
-            lists[list][counts[list]] = BatchMessageOffset { at: end as u32, out, n: n as u16 };
+            let list = usize::from(profile.type_index);
+            lists[list][counts[list]] = BatchMessageOffset { block_offset: end as u32, out, n: n as u16 };
             counts[list] += 1;
-            stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & what.stock);
+            stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & profile.stock);
             prefetch_behind(bytes, end + INPUT_AHEAD_BYTES);
             for line in 0..AHEAD_LINES {
-                prefetch_behind(coming, usize::from(out) + 64 * line);
+                prefetch_behind(spare_arena, usize::from(out) + 64 * line);
             }
-            out += what.out;
+            out += profile.out;
             (n, end) = (n + 1, next);
         }
         if n < MESSAGES_MIN {
             *singly = n;
-            return at;
+            return batch_start;
         }
         let mut ends = BatchUnitContext {
             units: block.units.spare_capacity_mut().first_chunk_mut().expect("as reserved"),
@@ -219,24 +225,25 @@ impl ItchDecoder {
             start: start as u32,
             fixups_end: block.fixups.len() as u32,
             raw_end: block.raw.len() as u32,
-            midnight: place.midnight,
+            midnight: origin.midnight,
             good: true,
         };
         let mut good = true;
-        let listed = |sort: usize| &lists[sort][..counts[sort]];
-        for spot in listed(ADD) {
+        let messages_of = |type_index: usize| &lists[type_index][..counts[type_index]];
+        for spot in messages_of(ADD) {
             let m = AddOrder::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             good &= (id != InstrumentId::NONE) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
-            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
+            let mut f =
+                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
             f.shares(m.shares());
             f.id(OID, m.order());
         }
-        for spot in listed(ADD_MPID) {
+        for spot in messages_of(ADD_MPID) {
             let m = AddOrderMpid::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD_MPID);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
@@ -246,7 +253,8 @@ impl ItchDecoder {
                 & (firm != 0)
                 & narrow(m.order())
                 & (m.shares() != 0);
-            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
+            let mut f =
+                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -254,42 +262,51 @@ impl ItchDecoder {
             f.firm(firm);
             f.id(OID, m.order());
         }
-        for spot in listed(DELETE) {
+        for spot in messages_of(DELETE) {
             let m = OrderDelete::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), DELETE);
             good &= narrow(m.order());
-            PrototypeFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset)
+            PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.order_cancel), ts, offset)
                 .id(OID, m.order());
         }
-        for spot in listed(EXECUTED) {
+        for spot in messages_of(EXECUTED) {
             let m = OrderExecuted::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), EXECUTED);
             good &= narrow(m.order()) & narrow(m.match_number()) & (m.shares() != 0);
-            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.exec), ts, offset);
+            let mut f =
+                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.exec), ts, offset);
             f.shares(m.shares());
             f.0[at::KIND_A] = LIQ_ADDED;
             f.id(OID, m.order());
             f.id(MATCH_ID, m.match_number());
         }
-        for spot in listed(CANCEL) {
+        for spot in messages_of(CANCEL) {
             let m = OrderCancel::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), CANCEL);
             good &= narrow(m.order()) & (m.shares() != 0);
-            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_amend), ts, offset);
+            let mut f = PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.out, &images.order_amend),
+                ts,
+                offset,
+            );
             f.id(OID, m.order());
             f.header(|h| with_extension(h, flags::LAST));
-            let line = put(coming, spot.out + AMENDED as u16, &[0; KEPT]);
+            let line = copy_image(spare_arena, spot.out + AMENDED as u16, &[0; KEPT]);
             write_reduction(line, m.shares());
         }
-        for spot in listed(REPLACE) {
+        for spot in messages_of(REPLACE) {
             let m = OrderReplace::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), REPLACE);
             good &= narrow(m.order()) & narrow(m.new_order()) & (m.shares() != 0);
-            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset);
+            let mut f = PrototypeFrame::from_image(
+                copy_image(spare_arena, spot.out, &images.order_cancel),
+                ts,
+                offset,
+            );
             f.id(OID, m.order());
             f.header(without_last);
             let mut f = PrototypeFrame::from_image(
-                put(coming, spot.out + CANCELLED as u16, &images.order_new),
+                copy_image(spare_arena, spot.out + CANCELLED as u16, &images.order_new),
                 ts,
                 offset,
             );
@@ -297,22 +314,23 @@ impl ItchDecoder {
             f.shares(m.shares());
             f.id(OID, m.new_order());
             f.header(|h| with_extension(h, flags::LAST));
-            let line = put(coming, spot.out + (CANCELLED + NEW) as u16, &[0; KEPT]);
+            let line = copy_image(spare_arena, spot.out + (CANCELLED + NEW) as u16, &[0; KEPT]);
             keep_number(line, b"replaces", m.order());
         }
-        for spot in listed(TRADE) {
+        for spot in messages_of(TRADE) {
             let m = Trade::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), TRADE);
             let id = stocks.id(m.stock_locate(), &m.stock());
-            let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
-            good &= (id != InstrumentId::NONE) & plain & narrow(m.match_number());
-            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.trade), ts, offset);
+            let is_simple = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
+            good &= (id != InstrumentId::NONE) & is_simple & narrow(m.match_number());
+            let mut f =
+                PrototypeFrame::from_image(copy_image(spare_arena, spot.out, &images.trade), ts, offset);
             f.print(id, m.price(), m.shares(), m.match_number());
         }
         good &= ends.good;
         if !good {
             *singly = n;
-            return at;
+            return batch_start;
         }
         block.count_many(n as u64, (n + counts[REPLACE]) as u64);
         // SAFETY: there is room, as reserved above, and `coming` begins where the arena ended. Every byte of it up to `out`
@@ -331,20 +349,24 @@ impl ItchDecoder {
 /// Fewer messages than this are not worth a batch.
 const MESSAGES_MIN: usize = 4;
 
-/// The message after its length.
+/// Returns the message after its length prefix.
 #[inline(always)]
 fn body<'b, const N: usize>(bytes: &'b [u8], spot: &BatchMessageOffset) -> &'b [u8; N] {
-    bytes[spot.at as usize + 2..].first_chunk().expect("as long as its type")
+    bytes[spot.block_offset as usize + 2..].first_chunk().expect("as long as its type")
 }
 
-/// The bytes of an image.
+/// Returns the length of an image in bytes.
 const fn bytes_of<const N: usize>(_: fn(&FramePrototypes) -> &[u8; N]) -> usize {
     N
 }
 
-/// A copy of `image` at this distance after the end of the arena.
+/// Copies `image` to the spare bytes, at this distance after the end of the arena.
 #[inline(always)]
-fn put<'f, const N: usize>(coming: &'f mut [MaybeUninit<u8>], out: u16, image: &[u8; N]) -> &'f mut [u8; N] {
-    let place = &mut coming[usize::from(out)..][..N];
-    place.write_copy_of_slice(image).first_chunk_mut().expect("as long as the image")
+fn copy_image<'f, const N: usize>(
+    spare_arena: &'f mut [MaybeUninit<u8>],
+    out: u16,
+    image: &[u8; N],
+) -> &'f mut [u8; N] {
+    let frame = &mut spare_arena[usize::from(out)..][..N];
+    frame.write_copy_of_slice(image).first_chunk_mut().expect("as long as the image")
 }

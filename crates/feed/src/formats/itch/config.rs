@@ -65,10 +65,10 @@ pub enum ItchFramingConfig {
 }
 
 impl ItchConfig {
-    /// That of a mapping.
+    /// Reads the configuration from a mapping.
     ///
     /// # Errors
-    /// An error in the settings, with its line.
+    /// Fails if the settings are invalid; the error has the line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct ItchMappingFile {
@@ -79,7 +79,7 @@ impl ItchConfig {
 }
 
 impl ItchFramingConfig {
-    /// The codec's framing of messages; in a datagram they have lengths too.
+    /// Converts to the codec's framing of messages. Messages in a datagram have length prefixes too.
     pub fn to_codec(self) -> ItchTransport {
         match self {
             ItchFramingConfig::Soup => ItchTransport::Soup,
@@ -97,7 +97,7 @@ pub(super) struct CheckedItchConfig {
     pub currency: Option<String>,
     pub suffix: String,
     pub zone: String,
-    /// Midnight of the session date, UTC nanoseconds; none where each source says it.
+    /// Midnight of the session date in UTC nanoseconds; `None` if each source states its date.
     pub midnight: Option<i64>,
     pub prints: bool,
     pub system_event: BTreeMap<u8, String>,
@@ -130,16 +130,16 @@ impl CheckedItchConfig {
         })
     }
 
-    /// Midnight of the source whose head is this, UTC nanoseconds.
+    /// Returns the midnight of a source in UTC nanoseconds; `head` must be the source's head.
     pub fn midnight_of(&self, head: &[u8]) -> Option<i64> {
         self.midnight.or_else(|| day_midnight(head, &self.zone).ok().flatten())
     }
 }
 
-/// The phases of a table of the mapping by the letters of their codes; `key` is the table's name.
+/// Reads the phases in a table of the mapping, by the letters of their codes; `key` is the table's name.
 ///
 /// # Errors
-/// A code that is no letter, or a phase that books do not know.
+/// Fails if a code is no letter, or a phase is unknown to books.
 pub(in crate::formats) fn phases_of(
     table: &BTreeMap<String, String>,
     key: &str,
@@ -152,10 +152,11 @@ pub(in crate::formats) fn phases_of(
     table.iter().map(letter_of).collect()
 }
 
-/// The session date of a source, as text, where each source has its own: out of the name of its file.
+/// Reads the session date of a source from its file name, as text. Returns `None` if the mapping sets one date for
+/// all sources.
 ///
 /// # Errors
-/// When the name has no date.
+/// Fails if the name has no date.
 pub fn date_of_source(text: &ItchConfig, path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if text.session_date.is_some() {
         return Ok(None);
@@ -165,7 +166,7 @@ pub fn date_of_source(text: &ItchConfig, path: &Path) -> Result<Option<Vec<u8>>,
         Some((year, month, day)) => Ok(Some(format!("{year:04}-{month:02}-{day:02}").into_bytes())),
         None => Err(Error::Config {
             origin: path.display().to_string(),
-            what:
+            reason:
                 "ITCH counts time from midnight, and the file's name has no date (as 20200130 or 01302020 or \
                    S013020-v50 would); say session_date = \"YYYY-MM-DD\" in the mapping"
                     .to_owned(),
@@ -173,19 +174,20 @@ pub fn date_of_source(text: &ItchConfig, path: &Path) -> Result<Option<Vec<u8>>,
     }
 }
 
-/// The first date in a file name: eight digits, year first or last, or six as NASDAQ writes `S013020-v50`.
+/// Finds the first date in a file name: eight digits, year first or last, or six digits as NASDAQ writes
+/// `S013020-v50`.
 fn date_in_name(name: &str) -> Option<(u16, u8, u8)> {
     let bytes = name.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let run = bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut start = 0;
+    while start < bytes.len() {
+        let run = bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
         let part = |from: usize, to: usize| {
-            bytes[at + from..at + to].iter().fold(0u16, |n, b| n * 10 + u16::from(b - b'0'))
+            bytes[start + from..start + to].iter().fold(0u16, |n, b| n * 10 + u16::from(b - b'0'))
         };
         let date = match run {
             8 if (1900..2200).contains(&part(0, 4)) => Some((part(0, 4), part(4, 6), part(6, 8))),
             8 => Some((part(4, 8), part(0, 2), part(2, 4))),
-            6 if bytes[at + 6..].starts_with(b"-v") => Some((2000 + part(4, 6), part(0, 2), part(2, 4))),
+            6 if bytes[start + 6..].starts_with(b"-v") => Some((2000 + part(4, 6), part(0, 2), part(2, 4))),
             _ => None,
         };
         if let Some((year, month, day)) = date
@@ -194,12 +196,12 @@ fn date_in_name(name: &str) -> Option<(u16, u8, u8)> {
         {
             return Some((year, month as u8, day as u8));
         }
-        at += run.max(1);
+        start += run.max(1);
     }
     None
 }
 
-/// Midnight of a date `YYYY-MM-DD` in a zone, UTC nanoseconds; none when it is no date.
+/// Converts the midnight of a date `YYYY-MM-DD` in a zone to UTC nanoseconds; `None` if it is no date.
 fn day_midnight(date: &[u8], zone: &str) -> Result<Option<i64>, String> {
     let digits = |range: std::ops::Range<usize>| {
         let part = date.get(range)?;
@@ -229,7 +231,7 @@ const VENUE_BYTES_MAX: usize = 255;
 mod tests {
     use super::*;
 
-    /// The file names under which NASDAQ has published its days, and names that look like a date and are none.
+    /// Checks the file names under which NASDAQ has published its days, and names that only look like a date.
     #[test]
     fn dates_in_file_names() {
         for (name, date) in [
@@ -249,7 +251,8 @@ mod tests {
         }
     }
 
-    /// A time five hours off in winter and four in summer once counted as five all the year.
+    /// Guards against an offset that ignores summer: a time five hours off in winter and four in summer once counted
+    /// as five all year.
     #[test]
     fn midnight_in_new_york() {
         let hours =

@@ -32,19 +32,19 @@ pub(super) fn write(
     decoder: &mut ItchDecoder,
     block: &mut Block,
     message: ItchMessage<'_>,
-    place: ItchMessageOrigin,
-    known: &Dictionary,
-    by: &mut impl InstrumentLookup,
+    origin: ItchMessageOrigin,
+    dictionary: &Dictionary,
+    lookup: &mut impl InstrumentLookup,
 ) -> Result<(UnixNanos, u32), MessageRefusal> {
     message.check().map_err(refused)?;
-    if place.midnight == NO_DAY {
+    if origin.midnight == NO_DAY {
         let detail = "the session date is not known: say session_date in the mapping".to_owned();
         return Err(MessageRefusal { code: "no_date", detail });
     }
-    let ts = UnixNanos(place.midnight + message.timestamp() as i64);
+    let ts = UnixNanos(origin.midnight + message.timestamp() as i64);
     // All of a session is of one venue, also what has no place for it.
-    by.set_event(Some(decoder.config.venue.as_bytes()), ts);
-    let mut out = ItchEventWriter { block, known, by, place, ts, count: 0, last: 0 };
+    lookup.set_event(Some(decoder.config.venue.as_bytes()), ts);
+    let mut out = ItchEventWriter { block, dictionary, lookup, origin, ts, count: 0, last: 0 };
     if decoder.restarted {
         let session = decoder.mold.session();
         out.status(decoder, None, "restarted", &session, |_| Ok(()))?;
@@ -54,9 +54,9 @@ pub(super) fn write(
     let ItchEventWriter { block, count, last, .. } = out;
     let header = FrameHeader::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
-    decoder.stocks.look_up(message.stock_locate(), known, &decoder.config);
+    decoder.stocks.look_up(message.stock_locate(), dictionary, &decoder.config);
     if let ItchMessage::AddOrderMpid(m) = message {
-        decoder.firms.look_up(&m.attribution(), known);
+        decoder.firms.look_up(&m.attribution(), dictionary);
     }
     Ok((ts, count))
 }
@@ -64,9 +64,9 @@ pub(super) fn write(
 /// The destination of a message's events.
 struct ItchEventWriter<'o, I> {
     block: &'o mut Block,
-    known: &'o Dictionary,
-    by: &'o mut I,
-    place: ItchMessageOrigin,
+    dictionary: &'o Dictionary,
+    lookup: &'o mut I,
+    origin: ItchMessageOrigin,
     ts: UnixNanos,
     count: u32,
     /// Start of the last event.
@@ -85,7 +85,7 @@ struct OrderEventFields {
 }
 
 impl OrderEventFields {
-    fn of(order: &ItchOrderState, shares: u32) -> Self {
+    fn from_order(order: &ItchOrderState, shares: u32) -> Self {
         let ItchOrderState { order, px, side, firm, locate, .. } = *order;
         Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
     }
@@ -107,7 +107,7 @@ struct OrderExecution {
 struct PrintPrice {
     /// In 10^-4 of the currency.
     px: u32,
-    /// Whether it is a print of its own; others are in a later cross print.
+    /// Whether it is a print of its own; the others are part of a later cross print.
     printable: bool,
 }
 
@@ -134,7 +134,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     locate: m.stock_locate(),
                     side: side(m.side()),
                 };
-                self.comes(d, order, &m.stock())
+                self.write_new_order(d, order, &m.stock())
             }
             ItchMessage::AddOrderMpid(m) => {
                 let order = ItchOrderState {
@@ -146,7 +146,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     locate: m.stock_locate(),
                     side: side(m.side()),
                 };
-                self.comes(d, order, &m.stock())
+                self.write_new_order(d, order, &m.stock())
             }
             ItchMessage::OrderExecuted(m) => {
                 let execution = OrderExecution {
@@ -155,7 +155,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     shares: m.shares(),
                     match_number: m.match_number(),
                 };
-                self.executed(d, execution, None)
+                self.write_execution(d, execution, None)
             }
             ItchMessage::OrderExecutedPrice(m) => {
                 let execution = OrderExecution {
@@ -164,8 +164,8 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     shares: m.shares(),
                     match_number: m.match_number(),
                 };
-                let at = PrintPrice { px: m.price(), printable: m.printable() != b'N' };
-                self.executed(d, execution, Some(at))
+                let print_price = PrintPrice { px: m.price(), printable: m.printable() != b'N' };
+                self.write_execution(d, execution, Some(print_price))
             }
             ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
@@ -180,13 +180,13 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     0 => self.order(
                         d,
                         EventKind::OrderCancel,
-                        &OrderEventFields::of(&order, m.shares()),
+                        &OrderEventFields::from_order(&order, m.shares()),
                         |_| Ok(()),
                     ),
                     left => self.order(
                         d,
                         EventKind::OrderAmend,
-                        &OrderEventFields::of(&order, order.done + left),
+                        &OrderEventFields::from_order(&order, order.done + left),
                         |_| Ok(()),
                     ),
                 }
@@ -196,7 +196,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     None => OrderEventFields { order: m.order(), ..OrderEventFields::default() },
                     Some(_) => {
                         let order = d.remove_order(m.stock_locate(), m.order())?;
-                        OrderEventFields::of(&order, order.left)
+                        OrderEventFields::from_order(&order, order.left)
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &fields, |_| Ok(()))
@@ -216,7 +216,10 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     }
                     Some(_) => {
                         let (old, new) = d.replace_order(m.stock_locate(), m)?;
-                        (OrderEventFields::of(&old, old.left), OrderEventFields::of(&new, new.left))
+                        (
+                            OrderEventFields::from_order(&old, old.left),
+                            OrderEventFields::from_order(&new, new.left),
+                        )
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
@@ -388,7 +391,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         }
     }
 
-    fn comes(
+    fn write_new_order(
         &mut self,
         d: &mut ItchDecoder,
         order: ItchOrderState,
@@ -396,31 +399,32 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     ) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;
         d.add_order(order, stock)?;
-        let fields = OrderEventFields::of(&order, order.left);
+        let fields = OrderEventFields::from_order(&order, order.left);
         self.order_of(d, EventKind::OrderNew, &fields, Some(stock), |_| Ok(()))
     }
 
-    fn executed(
+    fn write_execution(
         &mut self,
         d: &mut ItchDecoder,
         execution: OrderExecution,
-        at: Option<PrintPrice>,
+        print_price: Option<PrintPrice>,
     ) -> Result<(), MessageRefusal> {
         let OrderExecution { locate, order, shares, match_number } = execution;
         some_shares(shares)?;
-        let liq = if at.is_none_or(|at| at.printable) { "A" } else { "X" };
+        let liq = if print_price.is_none_or(|price| price.printable) { "A" } else { "X" };
         let fields = match d.orders {
             None => OrderEventFields {
                 order,
-                px: at.map(|at| at.px),
+                px: print_price.map(|price| price.px),
                 shares: Some(shares),
                 ..OrderEventFields::default()
             },
             Some(_) => {
-                let taken = d.reduce_order(locate, order, shares, true)?.order;
-                let px = at.map_or(taken.px, |at| at.px);
-                let left = taken.left;
-                let fields = OrderEventFields { px: Some(px), ..OrderEventFields::of(&taken, shares) };
+                let reduced_order = d.reduce_order(locate, order, shares, true)?.order;
+                let px = print_price.map_or(reduced_order.px, |price| price.px);
+                let left = reduced_order.left;
+                let fields =
+                    OrderEventFields { px: Some(px), ..OrderEventFields::from_order(&reduced_order, shares) };
                 self.order(d, EventKind::Exec, &fields, |e| {
                     e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
                     e.keep_number("left", left.into())
@@ -430,7 +434,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     let print = PrintFields { px, shares: shares.into(), match_number };
                     self.trade(d, &stock, print, |e| {
                         // The resting order was hit by one of the other side.
-                        e.text(EventField::Side, if taken.side == 1 { b"S" } else { b"B" })
+                        e.text(EventField::Side, if reduced_order.side == 1 { b"S" } else { b"B" })
                     })?;
                 }
                 return Ok(());
@@ -544,34 +548,39 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         fill: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         let start = self.block.arena.len();
-        let (arena, names) = self.block.builder(self.known);
+        let (arena, names) = self.block.builder(self.dictionary);
         let mut event = EventBuilder::begin(arena, kind, self.ts);
-        event.source(self.place.source, self.place.offset as u32);
-        if let Some(sequence) = self.place.sequence {
+        event.source(self.origin.source, self.origin.offset as u32);
+        if let Some(sequence) = self.origin.sequence {
             event.sequence(sequence);
         }
-        let mut making =
-            ItchEventDraft { event, names, by: &mut *self.by, config: &d.config, field: EventField::Instr };
-        let filled = fill(&mut making);
-        let (field, event) = (making.field, making.event);
-        let why = |refusal: Refusal| MessageRefusal {
+        let mut draft = ItchEventDraft {
+            event,
+            names,
+            lookup: &mut *self.lookup,
+            config: &d.config,
+            field: EventField::Instr,
+        };
+        let fill_outcome = fill(&mut draft);
+        let (field, event) = (draft.field, draft.event);
+        let into_refusal = |refusal: Refusal| MessageRefusal {
             code: refusal.code(),
             detail: format!("{}: {refusal}", field.name()),
         };
-        filled.map_err(why)?;
-        event.finish(0).map_err(why)?;
+        fill_outcome.map_err(into_refusal)?;
+        event.finish(0).map_err(into_refusal)?;
         (self.count, self.last) = (self.count + 1, start);
         Ok(())
     }
 }
 
-/// An event in hand.
+/// The current event.
 struct ItchEventDraft<'e, I> {
     event: EventBuilder<'e>,
     names: BlockNameResolver<'e>,
-    by: &'e mut I,
+    lookup: &'e mut I,
     config: &'e CheckedItchConfig,
-    /// The field in hand, for errors.
+    /// The current field, for errors.
     field: EventField,
 }
 
@@ -586,7 +595,7 @@ impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
     fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.by.resolver(&mut self.names))
+        self.event.set_text(spec, text, &mut self.lookup.resolver(&mut self.names))
     }
 
     fn venue(&mut self) -> DraftResult<'_, 'e, I> {
@@ -630,7 +639,7 @@ impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
         if text.is_empty() { Ok(()) } else { self.event.keep_unmapped(name, &json_string(text)) }
     }
 
-    /// Keeps a letter where `wanted`; a blank is none.
+    /// Keeps a letter if `wanted`, unless it is a blank.
     fn keep_letter(&mut self, name: &str, letter: u8, wanted: bool) -> Result<(), Refusal> {
         if wanted && letter != b' ' { self.keep_text(name, &[letter]) } else { Ok(()) }
     }
@@ -645,7 +654,7 @@ impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
 /// 1/10,000 in units of a price.
 pub(super) const PRICE_UNIT: i64 = 100_000;
 
-/// 1 buy, 2 sell, 0 neither.
+/// Converts a letter to a side: 1 buy, 2 sell, 0 neither.
 #[inline]
 pub(super) fn side(letter: u8) -> u8 {
     // Neither can be guessed.

@@ -22,21 +22,26 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         message: ItchMessage<'_>,
-        place: ItchMessageOrigin,
+        origin: ItchMessageOrigin,
     ) -> bool {
         match self.orders {
-            None => self.alone(block, message, place),
-            Some(_) => self.tracked(block, message, place),
+            None => self.write_stateless(block, message, origin),
+            Some(_) => self.write_with_orders(block, message, origin),
         }
     }
 
-    /// A message that is independent.
+    /// Writes the event of a message that depends on no order. Returns false if the message needs the general path.
     #[inline]
-    fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessageOrigin) -> bool {
+    fn write_stateless(
+        &mut self,
+        block: &mut Block,
+        message: ItchMessage<'_>,
+        origin: ItchMessageOrigin,
+    ) -> bool {
         let arena = &mut block.arena;
         macro_rules! when {
             ($m:expr, $($ok:expr),*) => {{
-                let Some(ts) = time($m.timestamp(), &place) else { return false };
+                let Some(ts) = time($m.timestamp(), &origin) else { return false };
                 if !($($ok &&)* true) {
                     return false;
                 }
@@ -47,7 +52,7 @@ impl ItchDecoder {
             ItchMessage::AddOrder(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let ts = when!(m, id != InstrumentId::NONE, side != 0, narrow(m.order()), m.shares() != 0);
-                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
@@ -61,7 +66,7 @@ impl ItchDecoder {
                 let named = firm.is_some_and(|f| f != 0);
                 let ts =
                     when!(m, id != InstrumentId::NONE, side != 0, named, narrow(m.order()), m.shares() != 0);
-                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
@@ -72,12 +77,12 @@ impl ItchDecoder {
             }
             ItchMessage::OrderDelete(m) => {
                 let ts = when!(m, narrow(m.order()));
-                PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place).id(OID, m.order());
+                PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin).id(OID, m.order());
                 ts
             }
             ItchMessage::OrderExecuted(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.match_number()), m.shares() != 0);
-                let mut f = PrototypeFrame::put(arena, &self.images.exec, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.exec, ts, &origin);
                 f.shares(m.shares());
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.id(OID, m.order());
@@ -86,7 +91,7 @@ impl ItchDecoder {
             }
             ItchMessage::OrderCancel(m) => {
                 let ts = when!(m, narrow(m.order()), m.shares() != 0);
-                let mut f = PrototypeFrame::put(arena, &self.images.order_amend, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_amend, ts, &origin);
                 f.id(OID, m.order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_reduction(arena, m.shares());
@@ -94,35 +99,40 @@ impl ItchDecoder {
             }
             ItchMessage::OrderReplace(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.new_order()), m.shares() != 0);
-                let mut f = PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin);
                 f.id(OID, m.order());
                 f.header(without_last);
-                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
                 f.price(m.price());
                 f.shares(m.shares());
                 f.id(OID, m.new_order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
-                block.end_resolved(place.span(), ts, 2, BlockMessageKind::Events);
+                block.end_resolved(origin.span(), ts, 2, BlockMessageKind::Events);
                 return true;
             }
             ItchMessage::Trade(m) => {
                 let id = self.stocks.id(m.stock_locate(), &m.stock());
-                let plain = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
-                let ts = when!(m, id != InstrumentId::NONE, plain, narrow(m.match_number()));
-                let mut f = PrototypeFrame::put(arena, &self.images.trade, ts, &place);
+                let is_simple = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
+                let ts = when!(m, id != InstrumentId::NONE, is_simple, narrow(m.match_number()));
+                let mut f = PrototypeFrame::append(arena, &self.images.trade, ts, &origin);
                 f.print(id, m.price(), m.shares(), m.match_number());
                 ts
             }
             _ => return false,
         };
-        block.end_resolved(place.span(), ts, 1, BlockMessageKind::Events);
+        block.end_resolved(origin.span(), ts, 1, BlockMessageKind::Events);
         true
     }
 
-    /// A message about an order that is kept.
+    /// Writes the event of a message about a known order. Returns false if the message needs the general path.
     #[inline]
-    fn tracked(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessageOrigin) -> bool {
+    fn write_with_orders(
+        &mut self,
+        block: &mut Block,
+        message: ItchMessage<'_>,
+        origin: ItchMessageOrigin,
+    ) -> bool {
         let arena = &mut block.arena;
         let (ts, count) = match message {
             ItchMessage::AddOrder(m) => {
@@ -135,7 +145,7 @@ impl ItchDecoder {
                     locate: m.stock_locate(),
                     side: side(m.side()),
                 };
-                let Some(ts) = self.shown(arena, m.timestamp(), &place, order, &m.stock()) else {
+                let Some(ts) = self.write_new_order(arena, m.timestamp(), &origin, order, &m.stock()) else {
                     return false;
                 };
                 (ts, 1)
@@ -150,21 +160,21 @@ impl ItchDecoder {
                     locate: m.stock_locate(),
                     side: side(m.side()),
                 };
-                let Some(ts) = self.shown(arena, m.timestamp(), &place, order, &m.stock()) else {
+                let Some(ts) = self.write_new_order(arena, m.timestamp(), &origin, order, &m.stock()) else {
                     return false;
                 };
                 (ts, 1)
             }
             ItchMessage::OrderDelete(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &place) else { return false };
+                let Some(ts) = time(m.timestamp(), &origin) else { return false };
                 if id == InstrumentId::NONE || !narrow(m.order()) {
                     return false;
                 }
-                let Some((order, left, firm)) = self.delete_plain(m.stock_locate(), m.order()) else {
+                let Some((order, left, firm)) = self.delete_simple(m.stock_locate(), m.order()) else {
                     return false;
                 };
-                let mut f = PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin);
                 f.order(&order, id, firm);
                 f.shares(left);
                 f.id(OID, order.order);
@@ -172,15 +182,15 @@ impl ItchDecoder {
             }
             ItchMessage::OrderExecuted(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &place) else { return false };
+                let Some(ts) = time(m.timestamp(), &origin) else { return false };
                 let fits = narrow(m.order()) && narrow(m.match_number()) && m.shares() != 0;
                 if id == InstrumentId::NONE || !fits {
                     return false;
                 }
-                let taken = self.take_plain(m.stock_locate(), m.order(), m.shares(), true);
-                let Some((order, firm)) = taken else { return false };
+                let reduction = self.reduce_simple(m.stock_locate(), m.order(), m.shares(), true);
+                let Some((order, firm)) = reduction else { return false };
                 let prints = self.config.prints;
-                let mut f = PrototypeFrame::put(arena, &self.images.exec, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.exec, ts, &origin);
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.order(&order, id, firm);
                 f.shares(m.shares());
@@ -189,7 +199,7 @@ impl ItchDecoder {
                 f.header(|h| with_extension(h, if prints { 0 } else { flags::LAST }));
                 put_number(arena, b"left", order.left.into());
                 if prints {
-                    let mut f = PrototypeFrame::put(arena, &self.images.trade, ts, &place);
+                    let mut f = PrototypeFrame::append(arena, &self.images.trade, ts, &origin);
                     f.print(id, order.px, m.shares(), m.match_number());
                     f.0[at::KIND_A] = 3 - order.side;
                 }
@@ -197,18 +207,18 @@ impl ItchDecoder {
             }
             ItchMessage::OrderCancel(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &place) else { return false };
+                let Some(ts) = time(m.timestamp(), &origin) else { return false };
                 let fits = narrow(m.order()) && m.shares() != 0;
                 if id == InstrumentId::NONE || !fits {
                     return false;
                 }
-                let taken = self.take_plain(m.stock_locate(), m.order(), m.shares(), false);
-                let Some((order, firm)) = taken else { return false };
+                let reduction = self.reduce_simple(m.stock_locate(), m.order(), m.shares(), false);
+                let Some((order, firm)) = reduction else { return false };
                 let (image, shares) = match order.left {
                     0 => (&self.images.order_cancel, m.shares()),
                     left => (&self.images.order_amend, order.done + left),
                 };
-                let mut f = PrototypeFrame::put(arena, image, ts, &place);
+                let mut f = PrototypeFrame::append(arena, image, ts, &origin);
                 f.order(&order, id, firm);
                 f.shares(shares);
                 f.id(OID, order.order);
@@ -216,19 +226,19 @@ impl ItchDecoder {
             }
             ItchMessage::OrderReplace(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
-                let Some(ts) = time(m.timestamp(), &place) else { return false };
+                let Some(ts) = time(m.timestamp(), &origin) else { return false };
                 let fits = narrow(m.order()) && narrow(m.new_order()) && m.shares() != 0;
                 if id == InstrumentId::NONE || !fits {
                     return false;
                 }
-                let Some(firm) = self.plain(m.stock_locate(), m.order()) else { return false };
+                let Some(firm) = self.firm_of_order(m.stock_locate(), m.order()) else { return false };
                 let Ok((old, new)) = self.replace_order(m.stock_locate(), m) else { return false };
-                let mut f = PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_cancel, ts, &origin);
                 f.order(&old, id, firm);
                 f.shares(old.left);
                 f.id(OID, old.order);
                 f.header(without_last);
-                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, &origin);
                 f.order(&new, id, firm);
                 f.shares(new.left);
                 f.id(OID, new.order);
@@ -236,40 +246,40 @@ impl ItchDecoder {
                 put_number(arena, b"replaces", m.order());
                 (ts, 2)
             }
-            ItchMessage::Trade(_) => return self.alone(block, message, place),
+            ItchMessage::Trade(_) => return self.write_stateless(block, message, origin),
             _ => return false,
         };
-        block.end_resolved(place.span(), ts, count, BlockMessageKind::Events);
+        block.end_resolved(origin.span(), ts, count, BlockMessageKind::Events);
         true
     }
 
-    /// An order comes, and its event is written; none, and nothing has happened, when it is not so simple.
+    /// Writes the event of a new order. Returns `None` and changes nothing if the order needs the general path.
     #[inline]
-    fn shown(
+    fn write_new_order(
         &mut self,
         arena: &mut Vec<u8>,
         nanos: u64,
-        place: &ItchMessageOrigin,
+        origin: &ItchMessageOrigin,
         order: ItchOrderState,
         stock: &[u8; 8],
     ) -> Option<UnixNanos> {
         let id = self.stocks.id(order.locate, stock);
-        let ts = time(nanos, place)?;
+        let ts = time(nanos, origin)?;
         let firm = self.firms.id(&order.firm)?;
         if id == InstrumentId::NONE || order.side == 0 || !narrow(order.order) || order.left == 0 {
             return None;
         }
         self.add_order(order, stock).ok()?;
-        let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, place);
+        let mut f = PrototypeFrame::append(arena, &self.images.order_new, ts, origin);
         f.order(&order, id, firm);
         f.shares(order.left);
         f.id(OID, order.order);
         Some(ts)
     }
 
-    /// Takes shares off an order, likewise; gives it as it is now, and the id of its firm.
+    /// Takes shares off an order, likewise; returns its new state and the id of its firm.
     #[inline]
-    fn take_plain(
+    fn reduce_simple(
         &mut self,
         locate: u16,
         order: u64,
@@ -277,7 +287,7 @@ impl ItchDecoder {
         executed: bool,
     ) -> Option<(ItchOrderState, u32)> {
         let (orders, firms) = (self.orders.as_mut().expect("asked with orders only"), &self.firms);
-        let mut now = None;
+        let mut reduced_order = None;
         orders.change(order, |o| {
             let Some(firm) = firms.id(&o.firm) else { return false };
             if o.locate != locate || o.left < shares {
@@ -285,32 +295,32 @@ impl ItchDecoder {
             }
             o.left -= shares;
             o.done += if executed { shares } else { 0 };
-            now = Some((*o, firm));
+            reduced_order = Some((*o, firm));
             true
         });
-        now
+        reduced_order
     }
 
-    /// Deletes an order, likewise; with what was left of it and the id of its firm.
+    /// Deletes an order, likewise; returns its remaining state and the id of its firm.
     #[inline]
-    fn delete_plain(&mut self, locate: u16, order: u64) -> Option<(ItchOrderState, u32, u32)> {
+    fn delete_simple(&mut self, locate: u16, order: u64) -> Option<(ItchOrderState, u32, u32)> {
         let (orders, firms) = (self.orders.as_mut().expect("asked with orders only"), &self.firms);
-        let mut gone = None;
+        let mut deleted_order = None;
         orders.change(order, |o| {
             let Some(firm) = firms.id(&o.firm) else { return false };
             if o.locate != locate {
                 return false;
             }
-            gone = Some((*o, o.left, firm));
+            deleted_order = Some((*o, o.left, firm));
             o.left = 0;
             true
         });
-        gone
+        deleted_order
     }
 
-    /// The id of the firm of an order that lives; none when it does not, or the id has to be looked up.
+    /// Returns the firm id of a live order. Returns `None` if the order is not live, or if the id must be looked up.
     #[inline]
-    fn plain(&mut self, locate: u16, order: u64) -> Option<u32> {
+    fn firm_of_order(&mut self, locate: u16, order: u64) -> Option<u32> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         let order = orders.get(order).filter(|o| o.locate == locate)?;
         self.firms.id(&order.firm)

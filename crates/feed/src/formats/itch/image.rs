@@ -45,8 +45,8 @@ impl Default for FramePrototypes {
 
 impl FramePrototypes {
     /// Makes them for a block.
-    pub fn make(&mut self, config: &CheckedItchConfig, source: u32, known: &Dictionary) {
-        let venue = known.get(NameKind::Venue, config.venue.as_bytes());
+    pub fn make(&mut self, config: &CheckedItchConfig, source: u32, dictionary: &Dictionary) {
+        let venue = dictionary.get(NameKind::Venue, config.venue.as_bytes());
         self.ready = venue.is_some();
         let Some(venue) = venue else { return };
         self.order_new = image(EventKind::OrderNew, source, venue);
@@ -74,14 +74,19 @@ fn image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
 pub(super) struct PrototypeFrame<'f, const N: usize>(pub &'f mut [u8; N]);
 
 impl<'f, const N: usize> PrototypeFrame<'f, N> {
-    /// At the end of the arena.
+    /// Appends a frame to the arena: a copy of `image` with its time and offset.
     #[inline(always)]
-    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &ItchMessageOrigin) -> Self {
+    pub fn append(
+        arena: &'f mut Vec<u8>,
+        image: &[u8; N],
+        ts: UnixNanos,
+        origin: &ItchMessageOrigin,
+    ) -> Self {
         arena.extend_from_slice(image);
-        Self::from_image(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
+        Self::from_image(arena.last_chunk_mut().expect("just put there"), ts, origin.offset)
     }
 
-    /// Over a copy of an image.
+    /// Writes time and offset into a copy of an image.
     #[inline(always)]
     pub fn from_image(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
         let mut frame = PrototypeFrame(image);
@@ -91,13 +96,13 @@ impl<'f, const N: usize> PrototypeFrame<'f, N> {
     }
 
     #[inline(always)]
-    pub fn set<const W: usize>(&mut self, at: usize, bytes: [u8; W]) {
-        self.0[at..at + W].copy_from_slice(&bytes);
+    pub fn set<const W: usize>(&mut self, offset: usize, bytes: [u8; W]) {
+        self.0[offset..offset + W].copy_from_slice(&bytes);
     }
 
     #[inline(always)]
-    pub fn id(&mut self, at: usize, id: u64) {
-        self.set(at, (id << 8 | 1).to_le_bytes());
+    pub fn id(&mut self, offset: usize, id: u64) {
+        self.set(offset, (id << 8 | 1).to_le_bytes());
     }
 
     #[inline(always)]
@@ -110,7 +115,7 @@ impl<'f, const N: usize> PrototypeFrame<'f, N> {
         self.set(PX, (i64::from(units) * PRICE_UNIT).to_le_bytes());
     }
 
-    /// The quantity of an order or an execution.
+    /// Writes the quantity of an order or an execution.
     #[inline(always)]
     pub fn shares(&mut self, shares: u32) {
         let (mantissa, exponent) = canonical(shares);
@@ -118,13 +123,13 @@ impl<'f, const N: usize> PrototypeFrame<'f, N> {
         self.0[at::KIND_B] = exponent;
     }
 
-    /// Whose order, where the feed says.
+    /// Writes the order's firm, if the feed names it.
     #[inline(always)]
     pub fn firm(&mut self, id: u32) {
         self.set(FIRM, id.to_le_bytes());
     }
 
-    /// The order table's values: instrument, side, price.
+    /// Writes the values of the order table: instrument, side, price, firm.
     #[inline(always)]
     pub fn order(&mut self, order: &ItchOrderState, id: InstrumentId, firm: u32) {
         self.instrument(id);
@@ -139,7 +144,7 @@ impl<'f, const N: usize> PrototypeFrame<'f, N> {
     }
 }
 
-/// The frame continues with a line that keeps a number under a name, and has the flags for it.
+/// Extends the frame by a line that keeps a number under a name, and sets its flags.
 #[inline(always)]
 pub(super) fn with_extension(header: FrameHeader, last: u8) -> FrameHeader {
     FrameHeader::new_unstamped(
@@ -217,19 +222,19 @@ impl PrototypeFrame<'_, 64> {
     }
 }
 
-/// More frames of the message follow.
+/// Clears the flag of the message's last frame: more frames follow.
 #[inline(always)]
 pub(super) fn without_last(header: FrameHeader) -> FrameHeader {
     FrameHeader::new_unstamped(header.kind(), header.flags() & !flags::LAST, header.lines())
 }
 
-/// Event time; none when there is no such time of day, or the day is not known.
+/// Computes the event time; `None` if there is no such time of day, or if the day is unknown.
 #[inline(always)]
-pub(super) fn time(nanos: u64, place: &ItchMessageOrigin) -> Option<UnixNanos> {
-    (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| UnixNanos(place.midnight + nanos as i64))
+pub(super) fn time(nanos: u64, origin: &ItchMessageOrigin) -> Option<UnixNanos> {
+    (nanos < DAY_NANOS && origin.midnight != NO_DAY).then(|| UnixNanos(origin.midnight + nanos as i64))
 }
 
-/// Whether an id fits its place as a number.
+/// Returns whether an id fits its field as a number.
 #[inline(always)]
 pub(super) fn narrow(id: u64) -> bool {
     id >> 56 == 0
@@ -253,40 +258,40 @@ mod tests {
     use super::*;
     use unitape_model::{EventSchema, FieldLayout};
 
-    /// These places are written down twice; should the table's move, these must.
+    /// Guards against a moved field: these offsets are written down twice, so they must follow the schema's table.
     #[test]
     fn places_stand_where_the_schema_says() {
         let slot = |kind, field| EventSchema::for_kind(kind).get(field).unwrap().slot;
         for kind in [EventKind::OrderNew, EventKind::OrderAmend, EventKind::OrderCancel, EventKind::Exec] {
-            assert_eq!(slot(kind, EventField::Px), FieldLayout::Price { at: PX as u16 });
+            assert_eq!(slot(kind, EventField::Px), FieldLayout::Price { offset: PX as u16 });
             assert_eq!(
                 slot(kind, EventField::Qty),
-                FieldLayout::Decimal { at: QTY as u16, exp_at: at::KIND_B as u16 }
+                FieldLayout::Decimal { offset: QTY as u16, exp_offset: at::KIND_B as u16 }
             );
-            assert_eq!(slot(kind, EventField::Oid), FieldLayout::Id { at: OID as u16, n: 24 });
+            assert_eq!(slot(kind, EventField::Oid), FieldLayout::Id { offset: OID as u16, n: 24 });
             assert_eq!(
                 slot(kind, EventField::Firm),
-                FieldLayout::Sym { dict: NameKind::Firm, at: FIRM as u16 }
+                FieldLayout::Sym { dict: NameKind::Firm, offset: FIRM as u16 }
             );
         }
         assert_eq!(
             slot(EventKind::Exec, EventField::MatchId),
-            FieldLayout::Id { at: MATCH_ID as u16, n: 24 }
+            FieldLayout::Id { offset: MATCH_ID as u16, n: 24 }
         );
         assert!(
-            matches!(slot(EventKind::Exec, EventField::Liq), FieldLayout::Code { at: 38, shift: 6, values, .. } if values[0] == "A")
+            matches!(slot(EventKind::Exec, EventField::Liq), FieldLayout::Code { offset: 38, shift: 6, values, .. } if values[0] == "A")
         );
         assert_eq!(
             slot(EventKind::Trade, EventField::MatchId),
-            FieldLayout::Id { at: TRADE_MATCH as u16, n: 8 }
+            FieldLayout::Id { offset: TRADE_MATCH as u16, n: 8 }
         );
         assert_eq!(
             slot(EventKind::Trade, EventField::Qty),
-            FieldLayout::DecimalNarrow { at: TRADE_QTY as u16, exp_at: at::KIND_B as u16 }
+            FieldLayout::DecimalNarrow { offset: TRADE_QTY as u16, exp_offset: at::KIND_B as u16 }
         );
         assert!(matches!(
             slot(EventKind::Trade, EventField::Side),
-            FieldLayout::Code { at: 38, shift: 0, .. }
+            FieldLayout::Code { offset: 38, shift: 0, .. }
         ));
     }
 

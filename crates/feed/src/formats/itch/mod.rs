@@ -62,7 +62,7 @@ use unitape_model::Dictionary;
 pub struct ItchDecoder {
     config: CheckedItchConfig,
     framer: ItchFramer,
-    /// The orders that live; none where they are not kept.
+    /// The live orders; `None` if orders are not kept.
     orders: Option<ItchOrderTable>,
     stocks: StockLocateTable,
     firms: FirmCache,
@@ -76,7 +76,7 @@ pub struct ItchDecoder {
     slow: bool,
     /// Looks symbols up, if there is reference data. The meaning of a symbol then depends on the day of each message,
     /// so no images are made.
-    by: Option<ReferenceLookup>,
+    lookup: Option<ReferenceLookup>,
 }
 
 /// The place of a message, and its send time.
@@ -106,34 +106,34 @@ struct ItchMessageInput<'m> {
     /// Its place in `bytes`.
     bounds: FramedItchMessage,
     message: ItchMessage<'m>,
-    place: ItchMessageOrigin,
+    origin: ItchMessageOrigin,
 }
 
 /// The names that have ids already, and what resolves instruments before they get one.
 struct NameContext<'k, I> {
-    known: &'k Dictionary,
-    by: &'k mut I,
+    dictionary: &'k Dictionary,
+    lookup: &'k mut I,
 }
 
-/// So far ahead of the message in hand the lines of orders are fetched, bytes.
+/// The distance in bytes at which the lines of orders are prefetched.
 const AHEAD_BYTES: usize = 512;
 
 /// NASDAQ ITCH, by the table `[itch]` of a mapping.
 pub const FORMAT: FormatEntry = FormatEntry {
     name: "itch",
     load,
-    by: |mapping| Ok(Arc::new(ItchFormat { text: ItchConfig::from_mapping(mapping)? })),
+    build: |mapping| Ok(Arc::new(ItchFormat { text: ItchConfig::from_mapping(mapping)? })),
 };
 
-/// The table says all there is to say.
+/// Checks a mapping: its table `[itch]` must have all settings.
 fn load(mapping: &mut Mapping) -> Result<(), Error> {
     if mapping.itch.is_none() {
         return Err(mapping.refuse_key("format", "format itch needs a table [itch]".to_owned()));
     }
     let has_rules = !mapping.rule.is_empty();
     if has_rules || !mapping.message.ts.is_empty() {
-        let what = "format itch has no rules: its messages are fixed, and [itch] has all settings";
-        return Err(mapping.refuse_key(if has_rules { "rule" } else { "message" }, what.to_owned()));
+        let message = "format itch has no rules: its messages are fixed, and [itch] has all settings";
+        return Err(mapping.refuse_key(if has_rules { "rule" } else { "message" }, message.to_owned()));
     }
     Ok(())
 }
@@ -169,12 +169,12 @@ impl ByteFormat for ItchFormat {
 }
 
 impl ItchDecoder {
-    /// A decoder by the table `[itch]` of a mapping.
+    /// Makes a decoder from the table `[itch]` of a mapping.
     ///
     /// # Errors
-    /// When the table is wrong.
+    /// Fails if the table is wrong.
     pub fn new(mapping: &Mapping, text: &ItchConfig) -> Result<Self, Error> {
-        let config = CheckedItchConfig::new(text).map_err(|what| mapping.refuse_key("itch", what))?;
+        let config = CheckedItchConfig::new(text).map_err(|reason| mapping.refuse_key("itch", reason))?;
         Ok(Self {
             framer: ItchFramer::new(config.framing.to_codec()),
             orders: config.with_orders.then(ItchOrderTable::default),
@@ -186,7 +186,7 @@ impl ItchDecoder {
             restarted: false,
             config,
             slow: mapping.reference.is_some(),
-            by: mapping.reference.clone().map(ReferenceLookup::new),
+            lookup: mapping.reference.clone().map(ReferenceLookup::new),
         })
     }
 
@@ -195,59 +195,60 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: ItchMessageOrigin,
-        known: &Dictionary,
-        by: &mut I,
+        origin: ItchMessageOrigin,
+        dictionary: &Dictionary,
+        lookup: &mut I,
     ) -> usize {
         match self.config.framing {
-            ItchFramingConfig::Mold => self.packet(block, bytes, place, known, by),
+            ItchFramingConfig::Mold => self.packet(block, bytes, origin, dictionary, lookup),
             ItchFramingConfig::Length | ItchFramingConfig::Soup => {
-                self.stream(block, bytes, place, known, by)
+                self.stream(block, bytes, origin, dictionary, lookup)
             }
         }
     }
 
-    /// Decodes a stream of messages; gives where it is.
+    /// Decodes a stream of messages; returns the offset where it stopped.
     fn stream<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: ItchMessageOrigin,
-        known: &Dictionary,
-        by: &mut I,
+        origin: ItchMessageOrigin,
+        dictionary: &Dictionary,
+        lookup: &mut I,
     ) -> usize {
-        let (mut at, mut ahead, base) = (0, 0, block.base);
+        let (mut start, mut lookahead, base) = (0, 0, block.base);
         let batches = self.orders.is_none()
             && self.config.framing == ItchFramingConfig::Length
-            && (self.images.ready && !self.slow && place.midnight != NO_DAY);
+            && (self.images.ready && !self.slow && origin.midnight != NO_DAY);
         loop {
             if batches {
-                at = self.batch(block, bytes, at, place);
+                start = self.batch(block, bytes, start, origin);
             }
             if let Some(orders) = &self.orders {
-                ahead =
-                    self.framer.look_ahead(bytes, ahead.max(at), at + AHEAD_BYTES, |o| orders.prefetch(o));
+                lookahead = self
+                    .framer
+                    .look_ahead(bytes, lookahead.max(start), start + AHEAD_BYTES, |o| orders.prefetch(o));
             }
-            let span = match self.framer.frame(bytes, at, block.eof) {
-                NextItchFrame::Message(found) => {
-                    let offset = base + found.span.start as u64;
-                    let place = ItchMessageOrigin { offset, length: found.span.len(), ..place };
-                    self.message(block, bytes, found, place, NameContext { known, by });
-                    found.span
+            let span = match self.framer.frame(bytes, start, block.eof) {
+                NextItchFrame::Message(frame) => {
+                    let offset = base + frame.span.start as u64;
+                    let message_origin = ItchMessageOrigin { offset, length: frame.span.len(), ..origin };
+                    self.message(block, bytes, frame, message_origin, NameContext { dictionary, lookup });
+                    frame.span
                 }
                 NextItchFrame::Skipped(span) => {
                     block.end_ignored();
                     span
                 }
                 NextItchFrame::Bad { span, fault } => {
-                    refuse(block, place.source, base + span.start as u64, span.slice(bytes), &fault);
+                    refuse(block, origin.source, base + span.start as u64, span.slice(bytes), &fault);
                     span
                 }
                 NextItchFrame::Incomplete { from, .. } => return from,
                 NextItchFrame::End => return bytes.len(),
             };
             block.progress(base + span.start as u64, base + span.end as u64);
-            at = span.end;
+            start = span.end;
         }
     }
 
@@ -256,14 +257,14 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: ItchMessageOrigin,
-        known: &Dictionary,
-        by: &mut I,
+        origin: ItchMessageOrigin,
+        dictionary: &Dictionary,
+        lookup: &mut I,
     ) -> usize {
         let base = block.base;
         let Some(head) = MoldPacketHeader::read(bytes) else {
             block.quarantine(
-                place.source,
+                origin.source,
                 base,
                 bytes,
                 "truncated",
@@ -272,7 +273,7 @@ impl ItchDecoder {
             return bytes.len();
         };
         if block.is_retry {
-            self.retry(block, bytes, head, place, NameContext { known, by });
+            self.retry(block, bytes, head, origin, NameContext { dictionary, lookup });
             return bytes.len();
         }
         if self.mold.begins_session(head.session) {
@@ -286,7 +287,7 @@ impl ItchDecoder {
         let fresh = match self.mold.accept_packet(head.session, head.sequence, head.messages()) {
             Ok(fresh) => fresh,
             Err(gap) => {
-                block.quarantine(place.source, base, &[], "gap", &gap.to_string());
+                block.quarantine(origin.source, base, &[], "gap", &gap.to_string());
                 0..head.messages()
             }
         };
@@ -294,56 +295,68 @@ impl ItchDecoder {
             block.end_ignored();
             return bytes.len();
         }
-        let mut at = MOLD_HEAD_BYTES;
+        let mut start = MOLD_HEAD_BYTES;
         for n in 0..head.messages() {
             let sequence = head.sequence.wrapping_add(n.into());
-            let alone = MoldPacketHeader { sequence, count: 1, ..head };
-            match self.framer.frame(bytes, at, true) {
-                NextItchFrame::Message(found) => {
-                    let offset = base + found.span.start as u64;
-                    let place = ItchMessageOrigin {
+            let single_header = MoldPacketHeader { sequence, count: 1, ..head };
+            match self.framer.frame(bytes, start, true) {
+                NextItchFrame::Message(frame) => {
+                    let offset = base + frame.span.start as u64;
+                    let message_origin = ItchMessageOrigin {
                         offset,
-                        length: found.span.len(),
+                        length: frame.span.len(),
                         sequence: Some(sequence),
-                        ..place
+                        ..origin
                     };
                     match fresh.contains(&n) {
-                        true => self.message(block, bytes, found, place, NameContext { known, by }),
+                        true => self.message(
+                            block,
+                            bytes,
+                            frame,
+                            message_origin,
+                            NameContext { dictionary, lookup },
+                        ),
                         false if self.mold.was_missing(sequence) => {
                             let mut raw = Vec::new();
-                            alone.write(&mut raw);
-                            raw.extend_from_slice(found.span.slice(bytes));
+                            single_header.write(&mut raw);
+                            raw.extend_from_slice(frame.span.slice(bytes));
                             let detail = format!("message {sequence} came when later ones had been taken");
-                            block.quarantine(place.source, place.offset, &raw, "late", &detail);
+                            block.quarantine(
+                                message_origin.source,
+                                message_origin.offset,
+                                &raw,
+                                "late",
+                                &detail,
+                            );
                         }
                         false => block.end_duplicate(),
                     }
-                    at = found.span.end;
+                    start = frame.span.end;
                 }
                 NextItchFrame::Bad { span, fault } => {
                     // With a head of its own, so that it can be tried again.
                     let mut raw = Vec::new();
-                    alone.write(&mut raw);
+                    single_header.write(&mut raw);
                     raw.extend_from_slice(span.slice(bytes));
-                    refuse(block, place.source, base + span.start as u64, &raw, &fault);
-                    at = span.end;
+                    refuse(block, origin.source, base + span.start as u64, &raw, &fault);
+                    start = span.end;
                 }
                 NextItchFrame::Skipped(span) => {
                     block.end_ignored();
-                    at = span.end;
+                    start = span.end;
                 }
                 NextItchFrame::Incomplete { .. } | NextItchFrame::End => {
                     let detail = format!("{} messages are stated, {n} are there", head.messages());
-                    block.quarantine(place.source, base, bytes, "truncated", &detail);
+                    block.quarantine(origin.source, base, bytes, "truncated", &detail);
                     return bytes.len();
                 }
             }
         }
-        if at < bytes.len() {
+        if start < bytes.len() {
             block.quarantine(
-                place.source,
-                base + at as u64,
-                &bytes[at..],
+                origin.source,
+                base + start as u64,
+                &bytes[start..],
                 "garbage",
                 "behind the last message",
             );
@@ -351,35 +364,35 @@ impl ItchDecoder {
         bytes.len()
     }
 
-    /// Decodes a message of the quarantine once more: a packet of its own, whose neighbours are of no interest. It is
-    /// at the place where it was in its source, and its number is neither new nor missing.
+    /// Decodes a message of the quarantine again: it is a packet of its own. It keeps its offset in the source, and
+    /// its number is neither new nor missing.
     #[cold]
     fn retry<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
         head: MoldPacketHeader,
-        place: ItchMessageOrigin,
+        origin: ItchMessageOrigin,
         names: NameContext<'_, I>,
     ) {
         match self.framer.frame(bytes, MOLD_HEAD_BYTES, true) {
-            NextItchFrame::Message(found) if head.messages() == 1 && found.span.end == bytes.len() => {
-                let length = found.span.len();
-                let place =
-                    ItchMessageOrigin { offset: block.base, length, sequence: Some(head.sequence), ..place };
-                self.message(block, bytes, found, place, names);
+            NextItchFrame::Message(frame) if head.messages() == 1 && frame.span.end == bytes.len() => {
+                let length = frame.span.len();
+                let message_origin =
+                    ItchMessageOrigin { offset: block.base, length, sequence: Some(head.sequence), ..origin };
+                self.message(block, bytes, frame, message_origin, names);
             }
             NextItchFrame::Bad { span, fault } => {
-                refuse(block, place.source, block.base, span.slice(bytes), &fault)
+                refuse(block, origin.source, block.base, span.slice(bytes), &fault)
             }
-            _ => block.quarantine(place.source, block.base, bytes, "truncated", "no message of its own"),
+            _ => block.quarantine(origin.source, block.base, bytes, "truncated", "no message of its own"),
         }
     }
 
-    /// The books that a refused message may concern: those of its security, if its code has a symbol.
+    /// Returns the books that a refused message may affect: those of its security, if its code has a symbol.
     ///
-    /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
-    /// table has what that worker has seen.
+    /// Only with orders does the source alone show this. Without orders, any worker decodes any block, so its table
+    /// has only what that worker has seen.
     #[cold]
     fn concern(&self, message: ItchMessage<'_>) -> AffectedBooks {
         if !matches!(
@@ -396,7 +409,7 @@ impl ItchDecoder {
         ) {
             return AffectedBooks::Nothing;
         }
-        if self.orders.is_none() || self.by.is_some() {
+        if self.orders.is_none() || self.lookup.is_some() {
             return AffectedBooks::Feed;
         }
         let Some(symbol) = self.stocks.symbol(message.stock_locate()) else { return AffectedBooks::Feed };
@@ -404,79 +417,80 @@ impl ItchDecoder {
         AffectedBooks::from_names(Some(&name), Some(self.config.venue.as_bytes()))
     }
 
-    /// One message: events, or an entry of the quarantine.
+    /// Decodes a message to events, or to an entry of the quarantine.
     #[inline]
     fn message<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        found: FramedItchMessage,
-        place: ItchMessageOrigin,
+        frame: FramedItchMessage,
+        origin: ItchMessageOrigin,
         names: NameContext<'_, I>,
     ) {
-        let Some(message) = ItchMessage::of(found.body(bytes)) else {
+        let Some(message) = ItchMessage::of(frame.body(bytes)) else {
             unreachable!("the framer has looked at it")
         };
         if self.images.ready
             && !self.slow
-            && place.sequence.is_none()
-            && self.write_frequent(block, message, place)
+            && origin.sequence.is_none()
+            && self.write_frequent(block, message, origin)
         {
             return;
         }
-        self.by_fields(block, ItchMessageInput { bytes, bounds: found, message, place }, names);
+        self.decode_by_fields(block, ItchMessageInput { bytes, bounds: frame, message, origin }, names);
     }
 
     #[cold]
     #[inline(never)]
-    fn by_fields<I: InstrumentLookup>(
+    fn decode_by_fields<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         input: ItchMessageInput<'_>,
         names: NameContext<'_, I>,
     ) {
-        let ItchMessageInput { bytes, bounds, message, place } = input;
-        let NameContext { known, by } = names;
+        let ItchMessageInput { bytes, bounds, message, origin } = input;
+        let NameContext { dictionary, lookup } = names;
         let mark = block.mark();
-        let written = general_path::write(self, block, message, place, known, by);
-        let missed = by.take_missed();
+        let written = general_path::write(self, block, message, origin, dictionary, lookup);
+        let missed = lookup.take_missed();
         match written {
             Ok((ts, count)) => {
                 if missed {
                     block.note_unresolved();
                 }
-                block.end_message(place.span(), ts, count, BlockMessageKind::Events, known);
+                block.end_message(origin.span(), ts, count, BlockMessageKind::Events, dictionary);
             }
             Err(MessageRefusal { code, detail }) => {
                 block.roll_back(mark);
                 let raw = bounds.span.slice(bytes);
                 let concern = self.concern(message);
-                let at = MessageOrigin { source: place.source, offset: place.offset };
-                if let (Some(sequence), ItchFramingConfig::Mold) = (place.sequence, self.config.framing) {
-                    let mut alone = Vec::new();
-                    MoldPacketHeader { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
-                    alone.extend_from_slice(raw);
-                    return block.quarantine_message(at, &alone, code, &detail, &concern);
+                let message_origin = MessageOrigin { source: origin.source, offset: origin.offset };
+                if let (Some(sequence), ItchFramingConfig::Mold) = (origin.sequence, self.config.framing) {
+                    let mut single_packet = Vec::new();
+                    MoldPacketHeader { session: self.mold.session(), sequence, count: 1 }
+                        .write(&mut single_packet);
+                    single_packet.extend_from_slice(raw);
+                    return block.quarantine_message(message_origin, &single_packet, code, &detail, &concern);
                 }
-                block.quarantine_message(at, raw, code, &detail, &concern);
+                block.quarantine_message(message_origin, raw, code, &detail, &concern);
             }
         }
     }
 }
 
 impl FormatDecoder for ItchDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
-        self.stocks.match_dictionary(known);
-        self.firms.match_dictionary(known);
-        self.images.make(&self.config, source, known);
-        let place = ItchMessageOrigin { source, offset: 0, length: 0, midnight, sequence: None };
-        block.decoded = match self.by.take() {
-            None => self.bytes(block, &bytes, place, known, &mut PlainInstruments),
-            Some(mut by) => {
-                let decoded = self.bytes(block, &bytes, place, known, &mut by);
-                self.by = Some(by);
+        self.stocks.match_dictionary(dictionary);
+        self.firms.match_dictionary(dictionary);
+        self.images.make(&self.config, source, dictionary);
+        let origin = ItchMessageOrigin { source, offset: 0, length: 0, midnight, sequence: None };
+        block.decoded = match self.lookup.take() {
+            None => self.bytes(block, &bytes, origin, dictionary, &mut PlainInstruments),
+            Some(mut lookup) => {
+                let decoded = self.bytes(block, &bytes, origin, dictionary, &mut lookup);
+                self.lookup = Some(lookup);
                 decoded
             }
         };
@@ -517,7 +531,7 @@ fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &ItchF
     block.quarantine(source, offset, raw, fault.code.as_str(), &fault.to_string());
 }
 
-/// A refusal with a fault of the codec.
+/// Makes a refusal for a fault of the codec.
 fn refused(fault: ItchFault) -> MessageRefusal {
     MessageRefusal { code: ItchFaultCode::as_str(fault.code), detail: fault.to_string() }
 }

@@ -23,7 +23,7 @@ pub struct ItchOrderState {
     pub left: u32,
     /// Shares executed.
     pub done: u32,
-    /// Market participant, zeros for none.
+    /// Market participant; zeros without one.
     pub firm: [u8; 4],
     /// The code of the security.
     pub locate: u16,
@@ -36,7 +36,7 @@ const _: () = assert!(size_of::<ItchOrderState>() == 32);
 /// The reason why an order was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderInsertRefusal {
-    /// It is there already.
+    /// The order is already in the table.
     Duplicate,
     /// The table has its greatest size.
     Full,
@@ -50,7 +50,7 @@ pub struct ItchOrderTable {
     /// The shift that makes a slot of a product.
     shift: u32,
     live: usize,
-    /// A larger table had no place for what is in this one; it is not tried again.
+    /// A larger table could not hold the present orders; growing is not tried again.
     stuck: bool,
 }
 
@@ -95,23 +95,23 @@ impl ItchOrderTable {
         prefetch(&self.slots[self.home(order)]);
     }
 
-    /// The order of this reference.
+    /// Looks up an order by its reference number.
     #[inline]
     pub fn get(&mut self, order: u64) -> Option<&mut ItchOrderState> {
-        let at = self.find(order)?;
-        Some(&mut self.slots[at])
+        let slot_index = self.find(order)?;
+        Some(&mut self.slots[slot_index])
     }
 
-    /// Shows `change` the order of this reference; what it leaves without shares goes. False when there is none, or
-    /// `change` does not want it, which then has not touched it.
+    /// Shows `change` the order with this reference, and removes it if no shares are left. Returns false if there is
+    /// no such order, or if `change` refuses it; then `change` must not have touched it.
     #[inline]
     pub fn change(&mut self, order: u64, change: impl FnOnce(&mut ItchOrderState) -> bool) -> bool {
-        let Some(at) = self.find(order) else { return false };
-        if !change(&mut self.slots[at]) {
+        let Some(slot_index) = self.find(order) else { return false };
+        if !change(&mut self.slots[slot_index]) {
             return false;
         }
-        if self.slots[at].left == 0 {
-            self.remove_at(at);
+        if self.slots[slot_index].left == 0 {
+            self.remove_at(slot_index);
         }
         true
     }
@@ -119,7 +119,7 @@ impl ItchOrderTable {
     /// Takes an order in.
     ///
     /// # Errors
-    /// When it is there, or there is no room.
+    /// Fails if the order is already in the table, or if the table is full.
     #[inline]
     pub fn insert(&mut self, order: ItchOrderState) -> Result<(), OrderInsertRefusal> {
         debug_assert!(order.side != 0);
@@ -145,27 +145,28 @@ impl ItchOrderTable {
     /// Takes an order out.
     #[inline]
     pub fn remove(&mut self, order: u64) -> Option<ItchOrderState> {
-        let at = self.find(order)?;
-        let gone = self.slots[at];
-        self.remove_at(at);
-        Some(gone)
+        let slot_index = self.find(order)?;
+        let removed_order = self.slots[slot_index];
+        self.remove_at(slot_index);
+        Some(removed_order)
     }
 
     #[inline]
     fn remove_at(&mut self, mut gap: usize) {
         let mask = self.slots.len() - 1;
         // The orders after it move up if they may: no order may be after a gap that comes after its home.
-        let mut at = gap;
+        let mut slot_index = gap;
         loop {
-            at = (at + 1) & mask;
-            let order = self.slots[at];
+            slot_index = (slot_index + 1) & mask;
+            let order = self.slots[slot_index];
             if order.side == 0 {
                 break;
             }
-            let (away, back) = (at.wrapping_sub(self.home(order.order)) & mask, at.wrapping_sub(gap) & mask);
+            let (away, back) =
+                (slot_index.wrapping_sub(self.home(order.order)) & mask, slot_index.wrapping_sub(gap) & mask);
             if away >= back {
                 self.slots[gap] = order;
-                gap = at;
+                gap = slot_index;
             }
         }
         self.slots[gap] = ItchOrderState::default();
@@ -183,13 +184,13 @@ impl ItchOrderTable {
         let mask = self.slots.len() - 1;
         let home = self.home(order);
         for step in 0..PROBES_MAX {
-            let at = (home + step) & mask;
-            let slot = &self.slots[at];
+            let slot_index = (home + step) & mask;
+            let slot = &self.slots[slot_index];
             if slot.side == 0 {
                 return None;
             }
             if slot.order == order {
-                return Some(at);
+                return Some(slot_index);
             }
         }
         None
@@ -230,12 +231,12 @@ mod tests {
         ItchOrderState { order, left, side: 1, ..ItchOrderState::default() }
     }
 
-    /// An order that is not found after a gap would be unknown for the rest of the day.
+    /// Guards against an order that is not found after a gap: it would be unknown for the rest of the day.
     fn like_a_map(steps: &[(u8, u64)]) {
         let (mut orders, mut map) = (ItchOrderTable::default(), HashMap::new());
-        for (n, (what, reference)) in steps.iter().enumerate() {
+        for (n, (operation, reference)) in steps.iter().enumerate() {
             let new = order(*reference, n as u32);
-            match what % 3 {
+            match operation % 3 {
                 0 | 1 => {
                     let expected =
                         if map.contains_key(reference) { Err(OrderInsertRefusal::Duplicate) } else { Ok(()) };
@@ -257,26 +258,26 @@ mod tests {
             like_a_map(&steps);
         }
 
-        /// All of one home, and around the end of the table.
+        /// Checks orders that share a home slot, also around the end of the table.
         #[test]
         fn orders_of_neighbouring_homes(steps in prop::collection::vec((any::<u8>(), 0u64..40), 0..300)) {
-            let steps: Vec<_> = steps.iter().map(|(what, n)| (*what, CROWDED[*n as usize % CROWDED.len()])).collect();
+            let steps: Vec<_> = steps.iter().map(|(operation, n)| (*operation, CROWDED[*n as usize % CROWDED.len()])).collect();
             like_a_map(&steps);
         }
     }
 
     /// References whose homes are the last and first slots of the smallest table.
     const CROWDED: [u64; 12] = {
-        let (mut found, mut n, mut reference) = ([0; 12], 0, 1u64);
+        let (mut references, mut n, mut reference) = ([0; 12], 0, 1u64);
         while n < 12 {
             let home = reference.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
             if home >= 4095 || home == 0 {
-                found[n] = reference;
+                references[n] = reference;
                 n += 1;
             }
             reference += 1;
         }
-        found
+        references
     };
 
     #[test]
@@ -291,7 +292,8 @@ mod tests {
         assert!(orders.len() == 0 && orders.get(3).is_none());
     }
 
-    /// Chosen references, all of one home, must neither hang nor grow the table without bound.
+    /// Guards against chosen references that share a home slot: they must neither hang nor grow the table without
+    /// bound.
     #[test]
     fn chosen_references_are_refused_at_last() {
         let inverse = {
@@ -301,11 +303,11 @@ mod tests {
             x
         };
         let mut orders = ItchOrderTable::default();
-        let mut taken = 0u64;
+        let mut insert_count = 0u64;
         for n in 1..20_000u64 {
-            taken += u64::from(orders.insert(order(n.wrapping_mul(inverse), 1)).is_ok());
+            insert_count += u64::from(orders.insert(order(n.wrapping_mul(inverse), 1)).is_ok());
         }
-        assert_eq!(taken, PROBES_MAX as u64);
+        assert_eq!(insert_count, PROBES_MAX as u64);
         assert!(orders.slots.len() == SLOTS_MIN);
     }
 }

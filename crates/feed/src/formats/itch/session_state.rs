@@ -13,7 +13,7 @@ pub(super) struct ReducedOrder {
 }
 
 impl ItchDecoder {
-    /// An order arrives. The locate code must name its symbol.
+    /// Adds an order. The locate code must name its symbol.
     #[inline]
     pub(super) fn add_order(
         &mut self,
@@ -25,14 +25,14 @@ impl ItchDecoder {
         orders.insert(order).map_err(|no| no_room(no, order.order, orders))
     }
 
-    /// The code must name this symbol, or none yet.
+    /// Checks that the code names this symbol, or no symbol yet.
     #[inline]
     pub(super) fn check_stock(&mut self, locate: u16, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
         if self.orders.is_some()
-            && let Some(other) = self.stocks.symbol(locate)
-            && other != *symbol
+            && let Some(bound_symbol) = self.stocks.symbol(locate)
+            && bound_symbol != *symbol
         {
-            return Err(other_symbol(locate, &other));
+            return Err(other_symbol(locate, &bound_symbol));
         }
         self.stocks.bind(locate, symbol);
         Ok(())
@@ -48,37 +48,39 @@ impl ItchDecoder {
         executed: bool,
     ) -> Result<ReducedOrder, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
-        let Some(found) = orders.get(order) else { return Err(unknown(order)) };
-        if found.locate != locate {
-            return Err(other_code(order, found.locate, locate));
+        let Some(order_state) = orders.get(order) else { return Err(unknown(order)) };
+        if order_state.locate != locate {
+            return Err(other_code(order, order_state.locate, locate));
         }
-        if shares > found.left {
-            return Err(too_many(order, found.left, shares));
+        if shares > order_state.left {
+            return Err(too_many(order, order_state.left, shares));
         }
-        found.left -= shares;
+        order_state.left -= shares;
         if executed {
             // No more than the order had, so it fits.
-            found.done += shares;
+            order_state.done += shares;
         }
-        let taken = ReducedOrder { order: *found };
-        if taken.order.left == 0 {
+        let reduced_order = ReducedOrder { order: *order_state };
+        if reduced_order.order.left == 0 {
             orders.remove(order);
         }
-        Ok(taken)
+        Ok(reduced_order)
     }
 
-    /// An order goes.
+    /// Removes an order and returns it.
     #[inline]
     pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<ItchOrderState, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         match orders.get(order) {
             None => Err(unknown(order)),
-            Some(found) if found.locate != locate => Err(other_code(order, found.locate, locate)),
+            Some(order_state) if order_state.locate != locate => {
+                Err(other_code(order, order_state.locate, locate))
+            }
             Some(_) => Ok(orders.remove(order).expect("just found")),
         }
     }
 
-    /// An order goes and another comes in its place; gives both.
+    /// Replaces an order by another; returns both.
     #[inline]
     pub(super) fn replace_order(
         &mut self,
@@ -90,17 +92,17 @@ impl ItchDecoder {
         if new != old && orders.get(new).is_some() {
             return Err(no_room(OrderInsertRefusal::Duplicate, new, orders));
         }
-        let gone = self.remove_order(locate, old)?;
+        let old_order = self.remove_order(locate, old)?;
         let order =
-            ItchOrderState { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
+            ItchOrderState { order: new, px: replace.price(), left: replace.shares(), done: 0, ..old_order };
         let orders = self.orders.as_mut().expect("as above");
         if let Err(no) = orders.insert(order) {
             let refused = no_room(no, new, orders);
             // As if nothing had been said: the place that it left is still free.
-            orders.insert(gone).map_err(|no| no_room(no, old, orders))?;
+            orders.insert(old_order).map_err(|no| no_room(no, old, orders))?;
             return Err(refused);
         }
-        Ok((gone, order))
+        Ok((old_order, order))
     }
 }
 
@@ -110,11 +112,11 @@ fn unknown(order: u64) -> MessageRefusal {
 }
 
 #[cold]
-fn other_symbol(locate: u16, other: &[u8; 8]) -> MessageRefusal {
-    let other = other.trim_ascii_end().escape_ascii();
+fn other_symbol(locate: u16, symbol: &[u8; 8]) -> MessageRefusal {
+    let symbol_text = symbol.trim_ascii_end().escape_ascii();
     MessageRefusal {
         code: "bad_locate",
-        detail: format!("locate code {locate} names {other} in this source"),
+        detail: format!("locate code {locate} names {symbol_text} in this source"),
     }
 }
 

@@ -10,9 +10,9 @@ use unitape_model::{Dictionary, InstrumentId, NameKind};
 /// The security that a code names.
 #[derive(Clone, Copy, Debug, Default)]
 struct StockEntry {
-    /// The eight bytes of the symbol; 0 for none.
+    /// The eight bytes of the symbol; 0 without one.
     symbol: u64,
-    /// Its id on the tape; [`InstrumentId::NONE`] while it has none.
+    /// The id on the tape; [`InstrumentId::NONE`] until it has one.
     id: InstrumentId,
 }
 
@@ -23,7 +23,7 @@ const CODES: usize = 1 << 16;
 #[derive(Debug)]
 pub struct StockLocateTable {
     by_locate: Box<[StockEntry; CODES]>,
-    /// Names the dictionary had when it was last looked at; ids are those of one tape.
+    /// The number of names in the dictionary at the last check; ids belong to one tape.
     names: u32,
 }
 
@@ -35,16 +35,16 @@ impl Default for StockLocateTable {
 }
 
 impl StockLocateTable {
-    /// Ids hold for one dictionary and its later states.
-    pub fn match_dictionary(&mut self, known: &Dictionary) {
-        let names = known.len(NameKind::Instrument);
+    /// Forgets the ids if `dictionary` is not a later state of the last dictionary.
+    pub fn match_dictionary(&mut self, dictionary: &Dictionary) {
+        let names = dictionary.len(NameKind::Instrument);
         if names < self.names {
             self.forget_ids();
         }
         self.names = names;
     }
 
-    /// All ids have to be looked up again.
+    /// Forgets all ids, so that each must be looked up again.
     pub fn forget_ids(&mut self) {
         self.by_locate.iter_mut().for_each(|s| s.id = InstrumentId::NONE);
     }
@@ -54,7 +54,7 @@ impl StockLocateTable {
         self.by_locate.fill(StockEntry::default());
     }
 
-    /// The id of this symbol under this code; [`InstrumentId::NONE`] when it has to be looked up.
+    /// Returns the cached id of this symbol under this code; [`InstrumentId::NONE`] if it must be looked up.
     #[inline]
     pub fn id(&self, locate: u16, symbol: &[u8; 8]) -> InstrumentId {
         let stock = &self.by_locate[usize::from(locate)];
@@ -67,19 +67,19 @@ impl StockLocateTable {
         prefetch(&self.by_locate[usize::from(locate)]);
     }
 
-    /// The id of the security of this code, likewise.
+    /// Returns the cached id of the security with this code; [`InstrumentId::NONE`] if it must be looked up.
     #[inline]
     pub fn id_of(&self, locate: u16) -> InstrumentId {
         self.by_locate[usize::from(locate)].id
     }
 
-    /// The symbol of this code.
+    /// Returns the symbol of this code.
     pub fn symbol(&self, locate: u16) -> Option<[u8; 8]> {
         let symbol = self.by_locate[usize::from(locate)].symbol;
         (symbol != 0).then(|| symbol.to_le_bytes())
     }
 
-    /// From now on the code names this symbol.
+    /// Binds the code to this symbol.
     pub fn bind(&mut self, locate: u16, symbol: &[u8; 8]) {
         let stock = &mut self.by_locate[usize::from(locate)];
         let symbol = u64::from_le_bytes(*symbol);
@@ -89,11 +89,11 @@ impl StockLocateTable {
     }
 
     /// Looks the id up, if the name has one.
-    pub fn look_up(&mut self, locate: u16, known: &Dictionary, config: &CheckedItchConfig) {
+    pub fn look_up(&mut self, locate: u16, dictionary: &Dictionary, config: &CheckedItchConfig) {
         let Some(symbol) = self.symbol(locate) else { return };
         let mut name = symbol.trim_ascii_end().to_vec();
         name.extend_from_slice(config.suffix.as_bytes());
-        if let Some(id) = known.get(NameKind::Instrument, &name) {
+        if let Some(id) = dictionary.get(NameKind::Instrument, &name) {
             self.by_locate[usize::from(locate)].id = InstrumentId(id);
         }
     }

@@ -4,11 +4,11 @@ use unitape_codec::charset::FallbackCharset;
 use unitape_codec::swift_mt::{SwiftFieldTokenizer, SwiftTag, entries};
 use unitape_model::Refusal;
 
-/// The statement lines of `text` as JSON, each line of it that is not UTF-8 read by `fallback`; and whether that was a
-/// guess.
+/// Decodes the statement lines of `text` as JSON; reads a line that is not UTF-8 with `fallback`. Returns also
+/// whether that was a guess.
 ///
 /// # Errors
-/// A line is not of its form, or its amount or references, by which lines are matched, are not ASCII.
+/// Fails if a line has another form, or if its amount or references are not ASCII: lines are matched by them.
 #[cold]
 pub(super) fn decoded_entries(text: &[u8], fallback: FallbackCharset) -> Result<(Vec<u8>, bool), Refusal> {
     let mut fields = SwiftFieldTokenizer::new();

@@ -66,7 +66,7 @@ pub struct SwiftDecoder {
     mapper: MessageMapper<ValueIndex>,
     wants: SwiftSelectionTable,
     fields: SwiftFieldTokenizer,
-    noted: SwiftFieldTable,
+    table: SwiftFieldTable,
 }
 
 /// Index of a value found and one more.
@@ -75,18 +75,18 @@ type ValueIndex = NonZeroU32;
 /// The values found in the current message.
 #[derive(Debug, Default)]
 struct SwiftFieldTable {
-    found: Vec<SwiftFieldValue>,
+    values: Vec<SwiftFieldValue>,
     /// The value in each slot of the message.
     slots: Vec<Option<ValueIndex>>,
     /// The slots that were asked of a field.
-    seen: [u64; 4],
+    requested_slots: [u64; 4],
     /// Values of group entries, in order.
     hits: Vec<SwiftGroupValue>,
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
     unlisted: Vec<(u64, u32, u32)>,
     parts: SwiftComponents,
-    /// The last field of each group's entry in hand, and which of its slots have been seen.
+    /// The last field of each group's current entry, and which of its slots have been seen.
     open: Vec<(Option<u32>, [u64; 4])>,
     /// The sequences open, innermost last.
     sequences: Vec<Span>,
@@ -102,31 +102,31 @@ struct SwiftFieldTable {
 struct SwiftSelectionTable {
     /// The selections for types that have no rules of their own: for fields without a number, then for the others.
     all: Vec<SwiftFieldSelection>,
-    of: Box<[u16; 1000]>,
+    index_by_type: Box<[u16; 1000]>,
 }
 
 impl SwiftSelectionTable {
     fn new(plan: &MappingPlan, places: &PathSlots<path::SwiftPath>) -> Self {
-        let mut whole = plan.slot_usage(b"");
-        let mut all = vec![SwiftFieldSelection::new(places, &whole)];
-        plan.message_types().for_each(|name| whole.add(&plan.slot_usage(name)));
-        all.push(SwiftFieldSelection::new(places, &whole));
-        let mut of = Box::new([0; 1000]);
+        let mut usage = plan.slot_usage(b"");
+        let mut all = vec![SwiftFieldSelection::new(places, &usage)];
+        plan.message_types().for_each(|name| usage.add(&plan.slot_usage(name)));
+        all.push(SwiftFieldSelection::new(places, &usage));
+        let mut index_by_type = Box::new([0; 1000]);
         for name in plan.message_types() {
             if let [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = name {
                 let number = name.iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
-                of[number] = all.len() as u16;
+                index_by_type[number] = all.len() as u16;
                 all.push(SwiftFieldSelection::new(places, &plan.slot_usage(name)));
             }
         }
-        Self { all, of }
+        Self { all, index_by_type }
     }
 
     #[inline]
-    fn of(&self, kind: SwiftMessageType) -> &SwiftFieldSelection {
+    fn for_type(&self, kind: SwiftMessageType) -> &SwiftFieldSelection {
         match kind {
             SwiftMessageType::Mt(number) => {
-                &self.all[usize::from(self.of.get(usize::from(number)).copied().unwrap_or(0))]
+                &self.all[usize::from(self.index_by_type.get(usize::from(number)).copied().unwrap_or(0))]
             }
             _ => &self.all[1],
         }
@@ -141,12 +141,15 @@ struct SwiftGroupValue {
     first: bool,
     slot: u8,
     token: u32,
-    found: Option<ValueIndex>,
+    value_index: Option<ValueIndex>,
 }
 
 /// SWIFT MT.
-pub const FORMAT: FormatEntry =
-    FormatEntry { name: "swift", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(SwiftFormat)) };
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "swift",
+    load: |mapping| mapping.needs_rules(),
+    build: |_| Ok(Arc::new(SwiftFormat)),
+};
 
 #[derive(Debug)]
 struct SwiftFormat;
@@ -162,43 +165,43 @@ impl ByteFormat for SwiftFormat {
 }
 
 impl SwiftDecoder {
-    /// A decoder for messages of `framer` by `mapping`.
+    /// Makes a decoder for messages of `framer` by `mapping`.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
+    /// Fails if the mapping cannot be compiled.
     pub fn new(framer: SwiftFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &SwiftDialect)?;
-        let noted = SwiftFieldTable { slots: vec![None; plan.slot_count], ..SwiftFieldTable::default() };
+        let table = SwiftFieldTable { slots: vec![None; plan.slot_count], ..SwiftFieldTable::default() };
         Ok(Self {
             framer,
             wants: SwiftSelectionTable::new(&plan, &places),
             mapper: MessageMapper::new(plan),
             fields: SwiftFieldTokenizer::new(),
-            noted,
+            table,
         })
     }
 }
 
 impl FormatDecoder for SwiftDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         decode_items(block, |block, bytes, offset| {
             let span = match self.fields.frame(&self.framer, bytes, offset, block.eof) {
                 NextSwiftFrame::Message(message) => {
                     let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
                     let text = message.text().slice(bytes);
                     let tokens = self.fields.as_slice();
-                    self.noted.read(&self.wants, &message, bytes, tokens);
-                    let taken = SwiftMessageView {
+                    self.table.read(&self.wants, &message, bytes, tokens);
+                    let view = SwiftMessageView {
                         message: &message,
                         buf: bytes,
                         text,
                         tokens,
-                        noted: &self.noted,
+                        table: &self.table,
                         fallback: self.mapper.plan().fallback,
                         guessed: Cell::new(false),
                     };
-                    self.mapper.message(block, &taken, origin, known);
-                    block.has_findings |= !self.noted.sums.differs.is_empty();
+                    self.mapper.message(block, &view, origin, dictionary);
+                    block.has_findings |= !self.table.sums.differs.is_empty();
                     message.span
                 }
                 NextSwiftFrame::Bad { span, fault } => {
@@ -219,7 +222,7 @@ impl FormatDecoder for SwiftDecoder {
 }
 
 impl SwiftFieldTable {
-    /// Notes all that the mapping names, and what it does not.
+    /// Notes all fields that the mapping names, and the unlisted fields.
     fn read(
         &mut self,
         wants: &SwiftSelectionTable,
@@ -228,10 +231,10 @@ impl SwiftFieldTable {
         tokens: &[SwiftField],
     ) {
         let kind = SwiftMessageType::from_message(message, buf, tokens);
-        let wants = wants.of(kind);
-        self.found.clear();
+        let wants = wants.for_type(kind);
+        self.values.clear();
         self.slots.fill(None);
-        self.seen = [0; 4];
+        self.requested_slots = [0; 4];
         self.hits.clear();
         self.unlisted.clear();
         self.sequences.clear();
@@ -244,15 +247,15 @@ impl SwiftFieldTable {
         let base = message.text().start;
         let text = message.text().slice(buf);
         // Blocks in block 4 are no fields.
-        let plain = !text.trim_ascii_start().starts_with(b"{");
-        if wants.sum_differs | wants.sum_unchecked != 0 && plain {
+        let has_no_blocks = !text.trim_ascii_start().starts_with(b"{");
+        if wants.sum_differs | wants.sum_unchecked != 0 && has_no_blocks {
             self.sums = totals::compare(letters, text, tokens);
             for (slot, note) in
                 [(wants.sum_differs, &self.sums.differs), (wants.sum_unchecked, &self.sums.unchecked)]
             {
                 if slot != 0 && !note.is_empty() {
-                    let found = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::SumNote);
-                    self.slots[usize::from(slot)] = Some(push(&mut self.found, found));
+                    let note_value = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::SumNote);
+                    self.slots[usize::from(slot)] = Some(push(&mut self.values, note_value));
                 }
             }
         }
@@ -262,7 +265,7 @@ impl SwiftFieldTable {
         let (mut transactions, mut before_72) = (0u32, true);
         for (i, token) in tokens.iter().enumerate() {
             let value = token.slice(text);
-            let Some((number, letter)) = token.tag.split().filter(|_| plain) else {
+            let Some((number, letter)) = token.tag.split().filter(|_| has_no_blocks) else {
                 in_entry = false;
                 if wants.keeps {
                     self.unlisted.push((name_key(token, text), i as u32, 0));
@@ -272,73 +275,80 @@ impl SwiftFieldTable {
             let sequence = letters.advance(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.slice(text));
-            let place = SwiftSequenceContext { innermost, letter: sequence, cover: letters.in_cover() };
+            let context = SwiftSequenceContext { innermost, letter: sequence, cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
             let (option, qualified) = (option_bit(letter), qualifier_word(value));
             for want in wants.for_number(number) {
-                if !want.matches(option, qualified, place) {
+                if !want.matches(option, qualified, context) {
                     continue;
                 }
                 if want.slot == 0 {
                     listed = true;
                     continue;
                 }
-                let taken = match want.group {
+                let is_filled = match want.group {
                     Some((group, first)) => {
                         // Entries are without gaps, or last as long as a sequence: fields after one are none of its
                         // fields.
                         let lasts = wants.lasts[usize::from(group)].is_some();
-                        let (last, seen) = &mut self.open[usize::from(group)];
+                        let (last, entry_slots) = &mut self.open[usize::from(group)];
                         match last {
-                            _ if first => *seen = [0; 4],
+                            _ if first => *entry_slots = [0; 4],
                             Some(last) if lasts || *last + 1 >= i as u32 => {}
                             _ => continue,
                         }
                         *last = Some(i as u32);
-                        let (word, bit) = (&mut seen[usize::from(want.slot) / 64], 1 << (want.slot % 64));
+                        let (word, bit) =
+                            (&mut entry_slots[usize::from(want.slot) / 64], 1 << (want.slot % 64));
                         std::mem::replace(word, *word | bit) & bit != 0
                     }
                     None => self.slots[usize::from(want.slot)].is_some(),
                 };
-                if taken {
+                if is_filled {
                     continue;
                 }
-                let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
-                let found = match &want.part {
-                    SwiftFieldSelector::Whole => {
-                        Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(SubfieldFormat::Lines)))
-                    }
+                let token_span = Span { start: base + token.start as usize, end: base + token.end as usize };
+                let field_value = match &want.part {
+                    SwiftFieldSelector::Whole => Some(SwiftFieldValue::from_span(
+                        token_span,
+                        SwiftValueKind::Part(SubfieldFormat::Lines),
+                    )),
                     part => {
                         let result =
                             *split.get_or_insert_with(|| parts::split_field(token, text, &mut self.parts));
-                        values::part(part, result, &self.parts, value, whole)
+                        values::part(part, result, &self.parts, value, token_span)
                     }
                 };
-                let index = found.map(|found| push(&mut self.found, found));
+                let index = field_value.map(|new_value| push(&mut self.values, new_value));
                 match want.group {
                     None => {
                         // A component that was not there may be in the next one, and else that one is not listed.
                         let (word, bit) = (usize::from(want.slot) / 64, 1u64 << (want.slot % 64));
-                        listed |= index.is_some() || self.seen[word] & bit == 0;
-                        self.seen[word] |= bit;
+                        listed |= index.is_some() || self.requested_slots[word] & bit == 0;
+                        self.requested_slots[word] |= bit;
                         self.slots[usize::from(want.slot)] = index;
                     }
                     Some((group, first)) => {
-                        let hit =
-                            SwiftGroupValue { group, first, slot: want.slot, token: i as u32, found: index };
+                        let hit = SwiftGroupValue {
+                            group,
+                            first,
+                            slot: want.slot,
+                            token: i as u32,
+                            value_index: index,
+                        };
                         self.hits.push(hit);
                         listed = true;
                     }
                 }
             }
             transactions += u32::from(sequence == b'B' && (number, letter) == (21, 0));
-            if number == 72 && wants.returned != 0 && !place.cover && std::mem::take(&mut before_72) {
+            if number == 72 && wants.returned != 0 && !context.cover && std::mem::take(&mut before_72) {
                 let code = values::return_code(value).map(|code| {
                     let start = base + token.start as usize;
                     let span = Span { start: start + code.start, end: start + code.end };
                     SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text))
                 });
-                self.slots[usize::from(wants.returned)] = code.map(|code| push(&mut self.found, code));
+                self.slots[usize::from(wants.returned)] = code.map(|code| push(&mut self.values, code));
             }
             if wants.time != 0 {
                 time.note_field(number, letter, i, value);
@@ -359,9 +369,10 @@ impl SwiftFieldTable {
             }
         }
         if wants.time != 0 {
-            let at = |i: usize| &tokens[i];
-            let found = time.best(text, base, at, message, buf, &mut self.parts);
-            self.slots[usize::from(wants.time)] = found.map(|found| push(&mut self.found, found));
+            let token_at = |i: usize| &tokens[i];
+            let best_time = time.best(text, base, token_at, message, buf, &mut self.parts);
+            self.slots[usize::from(wants.time)] =
+                best_time.map(|time_value| push(&mut self.values, time_value));
         }
         if transactions > 1 && wants.uetr != 0 {
             self.slots[usize::from(wants.uetr)] = None;
@@ -369,7 +380,7 @@ impl SwiftFieldTable {
         if wants.entries != 0 && tokens.iter().any(|token| token.tag == SwiftTag::new(b"61")) {
             let span = Span { start: base, end: message.text().end };
             self.slots[usize::from(wants.entries)] =
-                Some(push(&mut self.found, SwiftFieldValue::from_span(span, SwiftValueKind::Entries)));
+                Some(push(&mut self.values, SwiftFieldValue::from_span(span, SwiftValueKind::Entries)));
         }
         number_repeats(&mut self.unlisted);
     }
@@ -398,25 +409,26 @@ impl SwiftFieldTable {
         };
         if wants.kind != 0 && !self.kind.is_empty() {
             self.slots[usize::from(wants.kind)] = Some(push(
-                &mut self.found,
+                &mut self.values,
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Kind),
             ));
         }
         if wants.mt != 0 && category.is_some() {
             self.slots[usize::from(wants.mt)] =
-                Some(push(&mut self.found, SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Mt)));
+                Some(push(&mut self.values, SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Mt)));
         }
         if wants.category != 0
             && let Some(category) = category
         {
-            let found = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Letter(category));
-            self.slots[usize::from(wants.category)] = Some(push(&mut self.found, found));
+            let category_value =
+                SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Letter(category));
+            self.slots[usize::from(wants.category)] = Some(push(&mut self.values, category_value));
         }
         if wants.ack != 0
             && let Some(refused) = message.is_refused(buf)
         {
-            let found = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Ack(refused));
-            self.slots[usize::from(wants.ack)] = Some(push(&mut self.found, found));
+            let ack_value = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Ack(refused));
+            self.slots[usize::from(wants.ack)] = Some(push(&mut self.values, ack_value));
         }
         let in_block = |block: usize, tag: &[u8]| {
             let span = message.block(block)?;
@@ -427,45 +439,49 @@ impl SwiftFieldTable {
         if wants.variant != 0
             && let Some(span) = variant
         {
-            let found = SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text));
-            self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
+            let variant_value = SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text));
+            self.slots[usize::from(wants.variant)] = Some(push(&mut self.values, variant_value));
         }
         if wants.uetr != 0 {
-            let found = in_block(3, b"121")
+            let uetr_value = in_block(3, b"121")
                 .filter(|span| !span.is_empty())
                 .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text)));
-            self.slots[usize::from(wants.uetr)] = found.map(|found| push(&mut self.found, found));
+            self.slots[usize::from(wants.uetr)] =
+                uetr_value.map(|field_value| push(&mut self.values, field_value));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
         if wants.repeat != 0 && repeated {
             self.slots[usize::from(wants.repeat)] = Some(push(
-                &mut self.found,
+                &mut self.values,
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Repeat),
             ));
         }
         // The parts of a block are together, and the decoder splits it once.
-        let mut apart = (0, Ok(false));
+        let mut split_header = (0, Ok(false));
         for want in &wants.blocks {
-            let found = match want.block {
+            let block_value = match want.block {
                 1 | 2 => message.block(usize::from(want.block)).and_then(|span| {
                     let content = span.slice(buf);
-                    if apart.0 != want.block {
-                        apart = (want.block, header(usize::from(want.block), content, &mut self.parts));
+                    if split_header.0 != want.block {
+                        split_header =
+                            (want.block, header(usize::from(want.block), content, &mut self.parts));
                     }
-                    let known = apart.1;
-                    values::from_header(&want.part, known, &self.parts, content, span)
+                    let split_outcome = split_header.1;
+                    values::from_header(&want.part, split_outcome, &self.parts, content, span)
                 }),
                 5 if !repeated && want.part.starts_with("PD") => None,
                 block => in_block(usize::from(block), want.part.as_bytes())
                     .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text))),
             };
-            self.slots[usize::from(want.slot)] = found.map(|found| push(&mut self.found, found));
+            self.slots[usize::from(want.slot)] =
+                block_value.map(|header_value| push(&mut self.values, header_value));
         }
         variant
     }
 }
 
-/// Whether a field is one by which a message is found, or of which the amount, rate or party is what the message is about.
+/// Returns whether a message needs this field: messages are found by it, or it is the amount, rate or party that the
+/// message is about.
 fn is_indispensable(tag: &[u8]) -> bool {
     let listed = [
         b"19", b"20", b"21", b"25", b"32", b"33", b"35", b"36", b"37", b"50", b"51", b"52", b"53", b"54",
@@ -478,25 +494,25 @@ fn is_indispensable(tag: &[u8]) -> bool {
 /// How JSON has bytes that are not text; in text the quotes have a backslash.
 const BYTES_IN_JSON: &[u8] = b"{\"hex\":\"";
 
-fn push(found: &mut Vec<SwiftFieldValue>, one: SwiftFieldValue) -> ValueIndex {
-    found.push(one);
-    ValueIndex::new(found.len() as u32).expect("one at least, and fewer than bytes in a message")
+fn push(values: &mut Vec<SwiftFieldValue>, one: SwiftFieldValue) -> ValueIndex {
+    values.push(one);
+    ValueIndex::new(values.len() as u32).expect("one at least, and fewer than bytes in a message")
 }
 
-/// Whether block 5 has a trailer `PDE` or `PDM`: a possible duplicate by the sender, or by the network.
+/// Returns whether block 5 has a trailer `PDE` or `PDM`: a possible duplicate by the sender, or by the network.
 #[inline]
 fn has_repeat(trailers: &[u8]) -> bool {
     trailers.windows(5).any(|w| matches!(w, [b'{', b'P', b'D', b'E' | b'M', b':' | b'}']))
 }
 
-/// The message in hand.
+/// The current message.
 struct SwiftMessageView<'m> {
     message: &'m unitape_codec::swift_mt::FramedSwiftMessage,
     /// The buffer that offsets point into.
     buf: &'m [u8],
     text: &'m [u8],
     tokens: &'m [SwiftField],
-    noted: &'m SwiftFieldTable,
+    table: &'m SwiftFieldTable,
     /// The reading of text that is not UTF-8, and whether it was a guess.
     fallback: FallbackCharset,
     guessed: Cell<bool>,
@@ -504,8 +520,8 @@ struct SwiftMessageView<'m> {
 
 impl SwiftMessageView<'_> {
     #[inline]
-    fn found(&self, index: ValueIndex) -> &SwiftFieldValue {
-        &self.noted.found[index.get() as usize - 1]
+    fn value_at(&self, index: ValueIndex) -> &SwiftFieldValue {
+        &self.table.values[index.get() as usize - 1]
     }
 }
 
@@ -527,21 +543,21 @@ impl ParsedMessage for SwiftMessageView<'_> {
 
     #[inline]
     fn slot(&self, slot: u8) -> Option<ValueIndex> {
-        self.noted.slots[usize::from(slot)]
+        self.table.slots[usize::from(slot)]
     }
 
     fn text<'v>(&'v self, index: ValueIndex, scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        let found = self.found(index);
-        match found.is {
-            SwiftValueKind::Kind => self.noted.kind.strip_prefix("MT").unwrap_or(&self.noted.kind).as_bytes(),
-            SwiftValueKind::Mt => self.noted.kind.as_bytes(),
-            SwiftValueKind::Letter(_) => found.letter(),
+        let field_value = self.value_at(index);
+        match field_value.kind {
+            SwiftValueKind::Kind => self.table.kind.strip_prefix("MT").unwrap_or(&self.table.kind).as_bytes(),
+            SwiftValueKind::Mt => self.table.kind.as_bytes(),
+            SwiftValueKind::Letter(_) => field_value.letter(),
             SwiftValueKind::Repeat => b"Y",
             // There is one of the two.
-            SwiftValueKind::SumNote if self.noted.sums.differs.is_empty() => {
-                self.noted.sums.unchecked.as_bytes()
+            SwiftValueKind::SumNote if self.table.sums.differs.is_empty() => {
+                self.table.sums.unchecked.as_bytes()
             }
-            SwiftValueKind::SumNote => self.noted.sums.differs.as_bytes(),
+            SwiftValueKind::SumNote => self.table.sums.differs.as_bytes(),
             SwiftValueKind::Ack(true) => b"NAK",
             SwiftValueKind::Ack(false) => b"ACK",
             // For people: the line that is not of its form.
@@ -549,18 +565,18 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 Ok(_) => scratch,
                 Err((i, _)) => self.tokens[i].slice(self.text),
             },
-            _ => found.text(self.buf, scratch),
+            _ => field_value.text(self.buf, scratch),
         }
     }
 
     fn is_of_form(&self, index: ValueIndex) -> bool {
-        self.found(index).is != SwiftValueKind::Invalid
+        self.value_at(index).kind != SwiftValueKind::Invalid
     }
 
     fn flaw(&self, index: ValueIndex) -> Option<String> {
-        let found = self.found(index);
+        let field_value = self.value_at(index);
         let mut parts = SwiftComponents::default();
-        match found.is {
+        match field_value.kind {
             SwiftValueKind::Entries => {
                 let (i, fault) = entries(self.text, self.tokens, &mut Vec::new()).err()?;
                 Some(format!("field {} {fault}", self.tokens[i].tag))
@@ -568,14 +584,15 @@ impl ParsedMessage for SwiftMessageView<'_> {
             SwiftValueKind::Invalid => {
                 for block in [1, 2] {
                     if let Some(span) =
-                        self.message.block(block).filter(|span| found.is_at(span.start, span.end))
+                        self.message.block(block).filter(|span| field_value.is_at(span.start, span.end))
                     {
                         let fault = header(block, span.slice(self.buf), &mut parts).err()?;
                         return Some(format!("block {block} {fault}"));
                     }
                 }
                 let base = self.message.text().start;
-                let is_field = |t: &&SwiftField| found.is_at(base + t.start as usize, base + t.end as usize);
+                let is_field =
+                    |t: &&SwiftField| field_value.is_at(base + t.start as usize, base + t.end as usize);
                 let token = self.tokens.iter().find(is_field)?;
                 let fault = parts::split_field(token, self.text, &mut parts).err()?;
                 // For a value that is too long: the component that ends where more follows.
@@ -585,8 +602,8 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 let last = parts.as_slice().last().filter(|part| cut.is_ok() && start + part.end == end);
                 Some(match last {
                     Some(part) => {
-                        let (tag, name, at) = (token.tag, part.name, fault.offset);
-                        format!("field {tag} at byte {at} of the value: {name} is too long")
+                        let (tag, name, offset) = (token.tag, part.name, fault.offset);
+                        format!("field {tag} at byte {offset} of the value: {name} is too long")
                     }
                     None => format!("field {} {fault}", token.tag),
                 })
@@ -597,13 +614,13 @@ impl ParsedMessage for SwiftMessageView<'_> {
 
     fn is_dispensable(&self, index: ValueIndex) -> bool {
         let base = self.message.text().start;
-        let found = self.found(index);
-        let is_field = |t: &&SwiftField| found.is_at(base + t.start as usize, base + t.end as usize);
+        let field_value = self.value_at(index);
+        let is_field = |t: &&SwiftField| field_value.is_at(base + t.start as usize, base + t.end as usize);
         self.tokens.iter().find(is_field).is_some_and(|token| !is_indispensable(token.name(self.text)))
     }
 
     fn time(&self, index: ValueIndex) -> Option<UnixNanos> {
-        self.found(index).nanos(self.buf).map(UnixNanos)
+        self.value_at(index).nanos(self.buf).map(UnixNanos)
     }
 
     fn set(
@@ -614,8 +631,8 @@ impl ParsedMessage for SwiftMessageView<'_> {
         names: &mut crate::block::BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let found = self.found(index);
-        match (found.is, spec.slot) {
+        let field_value = self.value_at(index);
+        match (field_value.kind, spec.slot) {
             (SwiftValueKind::Invalid, _) => Err(Refusal::BadValue),
             (SwiftValueKind::Entries, FieldLayout::Json) => {
                 scratch.clear();
@@ -641,24 +658,24 @@ impl ParsedMessage for SwiftMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<ValueIndex>],
     ) -> Result<bool, MessageRefusal> {
-        let hits = &self.noted.hits;
+        let hits = &self.table.hits;
         let of_group = |hit: &SwiftGroupValue| usize::from(hit.group) == group;
-        let Some(start) = (cursor.at..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].first) else {
+        let Some(start) = (cursor.position..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].first) else {
             return Ok(false);
         };
-        let mut at = start;
-        while let Some(hit) = hits.get(at) {
+        let mut hit_index = start;
+        while let Some(hit) = hits.get(hit_index) {
             if of_group(hit) {
                 // The next entry begins.
                 if hit.first && hit.token != hits[start].token {
                     break;
                 }
                 let slot = &mut entry[usize::from(hit.slot)];
-                *slot = slot.or(hit.found);
+                *slot = slot.or(hit.value_index);
             }
-            at += 1;
+            hit_index += 1;
         }
-        *cursor = EntryCursor { at, found: cursor.found + 1 };
+        *cursor = EntryCursor { position: hit_index, entry_count: cursor.entry_count + 1 };
         Ok(true)
     }
 
@@ -667,9 +684,9 @@ impl ParsedMessage for SwiftMessageView<'_> {
         _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        let mut texts = self.noted.texts.borrow_mut();
+        let mut texts = self.table.texts.borrow_mut();
         let (name, scratch) = &mut *texts;
-        for &(_, i, nth) in &self.noted.unlisted {
+        for &(_, i, nth) in &self.table.unlisted {
             let token = &self.tokens[i as usize];
             let value = token.slice(self.text);
             name.clear();
@@ -681,11 +698,11 @@ impl ParsedMessage for SwiftMessageView<'_> {
             if nth > 0 {
                 _ = write!(name, "#{}", nth + 1);
             }
-            let whole = SwiftFieldValue::from_span(
+            let token_value = SwiftFieldValue::from_span(
                 Span { start: token.start as usize, end: token.end as usize },
                 SwiftValueKind::Part(SubfieldFormat::Lines),
             );
-            keep(name, whole.text(self.text, scratch))?;
+            keep(name, token_value.text(self.text, scratch))?;
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ pub struct SwiftFieldPath {
     pub sequence: Option<String>,
     /// The tag's number.
     pub number: u8,
-    /// The letters that the tag may have, none of which is no letter; `None` is any.
+    /// The option letters that the tag may have; empty means no letter, `None` any letter.
     pub options: Option<String>,
     /// Its qualifier.
     pub qualifier: Option<String>,
@@ -158,7 +158,7 @@ impl Dialect for SwiftDialect {
 
 /// Parts of blocks 1 and 2 by name, of 3 and 5 by tag.
 fn block_part(block: &str, part: &str) -> Option<SwiftPath> {
-    let known = match block {
+    let is_known = match block {
         "1" => matches!(part, "application" | "service" | "terminal" | "session" | "sequence"),
         "2" => matches!(
             part,
@@ -179,7 +179,7 @@ fn block_part(block: &str, part: &str) -> Option<SwiftPath> {
         ),
         _ => is_plain(part, 4),
     };
-    known.then(|| SwiftPath::Block(block.as_bytes()[0] - b'0', part.to_owned()))
+    is_known.then(|| SwiftPath::Block(block.as_bytes()[0] - b'0', part.to_owned()))
 }
 
 fn is_plain(text: &str, most: usize) -> bool {

@@ -9,7 +9,7 @@ pub(super) struct SwiftFieldTarget {
     /// A bit for each option that is meant, see [`option_bit`].
     options: u32,
     sequence: Option<Box<[u8]>>,
-    /// As [`qualifier_word`] gives it; 0 for any.
+    /// The word that [`qualifier_word`] returns; 0 for any qualifier.
     qualifier: u32,
     /// The part of the field.
     pub(super) part: SwiftFieldSelector,
@@ -43,7 +43,7 @@ pub(super) struct SwiftFieldSelection {
     /// By the tag's number.
     fields: Vec<Vec<SwiftFieldTarget>>,
     pub(super) blocks: Vec<SwiftBlockTarget>,
-    /// Slots of what is not a field; 0 where it is not asked for.
+    /// Slots of values that are not fields; 0 if the mapping does not use them.
     pub(super) kind: u8,
     pub(super) mt: u8,
     pub(super) category: u8,
@@ -62,7 +62,7 @@ pub(super) struct SwiftFieldSelection {
     pub(super) lasts: Vec<Option<Box<[u8]>>>,
 }
 
-/// The sequence in hand.
+/// The current sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwiftSequenceContext<'p> {
     /// The innermost `16R`.
@@ -74,8 +74,8 @@ pub(super) struct SwiftSequenceContext<'p> {
 }
 
 impl SwiftFieldSelection {
-    pub(super) fn new(places: &PathSlots<SwiftPath>, seen: &SlotUsage) -> Self {
-        let looked_at = |slot: u8| if seen.slots[usize::from(slot)] { slot } else { 0 };
+    pub(super) fn new(places: &PathSlots<SwiftPath>, usage: &SlotUsage) -> Self {
+        let looked_at = |slot: u8| if usage.slots[usize::from(slot)] { slot } else { 0 };
         let slot = |path: &SwiftPath| looked_at(places.message.get(path).copied().unwrap_or(0));
         let lasts = places.groups.iter().map(|group| match &group.delimiter {
             SwiftPath::Field(SwiftFieldPath { sequence: Some(name), .. }, _) if name.len() > 1 => {
@@ -111,7 +111,7 @@ impl SwiftFieldSelection {
                 _ => {}
             }
         }
-        for (g, group) in places.groups.iter().enumerate().filter(|(g, _)| seen.groups[*g]) {
+        for (g, group) in places.groups.iter().enumerate().filter(|(g, _)| usage.groups[*g]) {
             for (path, &slot) in &group.members {
                 if let SwiftPath::Field(field, part) = path {
                     let first = *path == group.delimiter;
@@ -151,7 +151,7 @@ impl SwiftFieldSelection {
         });
     }
 
-    /// The selections for fields of this number.
+    /// Returns the selections for fields with this number.
     #[inline]
     pub(super) fn for_number(&self, number: u8) -> &[SwiftFieldTarget] {
         &self.fields[usize::from(number)]
@@ -159,20 +159,20 @@ impl SwiftFieldSelection {
 }
 
 impl SwiftFieldTarget {
-    /// Whether this field is meant: by the bit of its option, the word of its qualifier and where it is.
+    /// Returns whether this field is selected: by the bit of its option, the word of its qualifier and its sequence.
     #[inline]
-    pub(super) fn matches(&self, option: u32, qualifier: u32, place: SwiftSequenceContext<'_>) -> bool {
+    pub(super) fn matches(&self, option: u32, qualifier: u32, context: SwiftSequenceContext<'_>) -> bool {
         self.options & option != 0
             && (self.qualifier == 0 || self.qualifier == qualifier)
             && match self.sequence.as_deref() {
-                None => !place.cover,
-                Some(sequence) if place.innermost.is_empty() => sequence == [place.letter],
-                Some(sequence) => sequence == place.innermost,
+                None => !context.cover,
+                Some(sequence) if context.innermost.is_empty() => sequence == [context.letter],
+                Some(sequence) => sequence == context.innermost,
             }
     }
 }
 
-/// The bit of an option's letter; 0 is no letter.
+/// Returns the bit of an option's letter; 0 means no letter.
 #[inline]
 pub(super) fn option_bit(letter: u8) -> u32 {
     match letter {
@@ -181,7 +181,8 @@ pub(super) fn option_bit(letter: u8) -> u32 {
     }
 }
 
-/// The qualifier that a value begins with (`:SETR/…`), as a word; 0 without. It does not check the four bytes.
+/// Returns the qualifier at the start of a value (`:SETR/…`) as a word; 0 without a qualifier. It does not check the
+/// four bytes.
 #[inline]
 pub(super) fn qualifier_word(value: &[u8]) -> u32 {
     match value.first_chunk::<5>() {

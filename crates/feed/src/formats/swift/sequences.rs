@@ -18,10 +18,10 @@ use unitape_codec::swift_mt::SwiftMessageType;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwiftSequenceTracker {
     rule: SwiftSequenceRule,
-    /// The sequence in hand; 0 where there is none.
+    /// The current sequence; 0 outside sequences.
     letter: u8,
     /// `20` of a 204, and `32B` after a `21`.
-    seen: u32,
+    tag_count: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ enum SwiftSequenceRule {
 }
 
 impl SwiftSequenceTracker {
-    /// For a message of this type; `cover` says that its variant is COV.
+    /// Makes the sequence state for a message of this type; `cover` must be true if its variant is COV.
     pub(super) fn for_type(kind: SwiftMessageType, cover: bool) -> Self {
         let rule = match kind {
             SwiftMessageType::Mt(202 | 205) if cover => SwiftSequenceRule::Cover,
@@ -51,28 +51,28 @@ impl SwiftSequenceTracker {
         };
         let letter =
             if matches!(rule, SwiftSequenceRule::Nothing | SwiftSequenceRule::Field15) { 0 } else { b'A' };
-        Self { rule, letter, seen: 0 }
+        Self { rule, letter, tag_count: 0 }
     }
 
-    /// The sequence of the next field.
+    /// Advances to the next field and returns its sequence.
     #[inline]
     pub(super) fn advance(&mut self, number: u8, option: u8) -> u8 {
         match (self.rule, number, option) {
             (SwiftSequenceRule::Nothing, ..) => {}
             (SwiftSequenceRule::Cover, 50, _) => self.letter = b'B',
             (SwiftSequenceRule::Related { .. } | SwiftSequenceRule::Settlement, 21, 0) => {
-                (self.letter, self.seen) = (b'B', 0)
+                (self.letter, self.tag_count) = (b'B', 0)
             }
             (SwiftSequenceRule::Settlement, 32, b'A') if self.letter == b'B' => self.letter = b'C',
             (SwiftSequenceRule::Related { amounts_end_it: true }, 32, b'B') if self.letter == b'B' => {
-                self.seen += 1;
-                if self.seen > 1 {
+                self.tag_count += 1;
+                if self.tag_count > 1 {
                     self.letter = b'C';
                 }
             }
             (SwiftSequenceRule::Reference { passed }, 20, 0) => {
-                self.seen += 1;
-                if self.seen > passed {
+                self.tag_count += 1;
+                if self.tag_count > passed {
                     self.letter = b'B';
                 }
             }
@@ -82,7 +82,7 @@ impl SwiftSequenceTracker {
         self.letter
     }
 
-    /// Whether it is the cover of a payment and the customers' sequence is in hand.
+    /// Returns whether the message is a cover payment and the customers' sequence is current.
     #[inline]
     pub(super) fn in_cover(&self) -> bool {
         self.rule == SwiftSequenceRule::Cover && self.letter == b'B'
@@ -98,9 +98,10 @@ mod tests {
     fn each_type_has_its_sequences() {
         let letters = |kind, cover, fields: &str| -> String {
             let mut letters = SwiftSequenceTracker::for_type(SwiftMessageType::Mt(kind), cover);
-            let of = |tag: &str| (tag[..2].parse().unwrap(), tag.as_bytes().get(2).copied().unwrap_or(0));
+            let split_tag =
+                |tag: &str| (tag[..2].parse().unwrap(), tag.as_bytes().get(2).copied().unwrap_or(0));
             let each = fields.split(' ').map(|tag| {
-                let (number, option) = of(tag);
+                let (number, option) = split_tag(tag);
                 match letters.advance(number, option) {
                     0 => '-',
                     letter => char::from(letter),

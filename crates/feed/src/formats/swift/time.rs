@@ -22,7 +22,7 @@ pub(super) struct SwiftTimeCandidates {
 impl SwiftTimeCandidates {
     #[inline]
     pub(super) fn note_field(&mut self, number: u8, letter: u8, i: usize, value: &[u8]) {
-        let place = match (number, letter) {
+        let candidate = match (number, letter) {
             (13, b'D') => &mut self.made,
             (98, b'A' | b'C' | b'E') if value.starts_with(b":PREP/") => &mut self.made,
             (62, _) => &mut self.closing,
@@ -39,31 +39,31 @@ impl SwiftTimeCandidates {
             (61, 0) => &mut self.line,
             _ => return,
         };
-        *place = place.or(Some(i));
+        *candidate = candidate.or(Some(i));
     }
 
     pub(super) fn best<'t>(
         &self,
         text: &[u8],
         base: usize,
-        at: impl Fn(usize) -> &'t SwiftField,
+        token_at: impl Fn(usize) -> &'t SwiftField,
         message: &FramedSwiftMessage,
         buf: &[u8],
         parts: &mut SwiftComponents,
     ) -> Option<SwiftFieldValue> {
         let of_token = |i: usize, parts: &mut SwiftComponents| {
-            let token = at(i);
-            let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
-            let known = parts::split_field(token, text, parts);
-            values::part(&SwiftFieldSelector::Moment, known, parts, token.slice(text), whole)
+            let token = token_at(i);
+            let token_span = Span { start: base + token.start as usize, end: base + token.end as usize };
+            let split_outcome = parts::split_field(token, text, parts);
+            values::part(&SwiftFieldSelector::Moment, split_outcome, parts, token.slice(text), token_span)
         };
         if let Some(i) = self.made.or(self.closing).or(self.opening) {
             return of_token(i, parts);
         }
         let sent = message.block(2).and_then(|span| {
-            let known = header(2, span.slice(buf), parts);
+            let header_outcome = header(2, span.slice(buf), parts);
             // A block 2 without a time, or of no known form, gives none.
-            values::from_header("moment", known, parts, span.slice(buf), span)
+            values::from_header("moment", header_outcome, parts, span.slice(buf), span)
                 .filter(SwiftFieldValue::is_moment)
         });
         let day = self.value.or(self.executes).or(self.settled).or(self.dealt).or(self.stated).or(self.line);

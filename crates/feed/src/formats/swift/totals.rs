@@ -14,7 +14,7 @@ use crate::block::ExactSum;
 use unitape_codec::swift_mt::{SwiftField, value};
 use unitape_model::Amount;
 
-/// What is to say about the sum of a message's transactions; empty where there is nothing.
+/// The notes about the sum of a message's transactions; empty without notes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SwiftSumNotes {
     pub(super) differs: String,
@@ -36,9 +36,9 @@ impl<'t> Money<'t> {
 }
 
 fn amount_of(text: &[u8]) -> Option<Amount> {
-    let mut plain = Vec::new();
-    value::write_amount(text.trim_ascii_end(), &mut plain);
-    Amount::parse(&plain).ok()
+    let mut decimal_text = Vec::new();
+    value::write_amount(text.trim_ascii_end(), &mut decimal_text);
+    Amount::parse(&decimal_text).ok()
 }
 
 /// Compares the sums of a message whose sequences `letters` follows.
@@ -92,9 +92,13 @@ pub(super) fn compare(
     if amount.is_some() && (sum.0 == amount || is_of_charges && with_charges.0 == amount) {
         return SwiftSumNotes::default();
     }
-    let shown = |amount: Option<Amount>| amount.map_or("no amount".to_owned(), |amount| amount.to_string());
+    let amount_text =
+        |amount: Option<Amount>| amount.map_or("no amount".to_owned(), |amount| amount.to_string());
     let its = if transactions == 1 { "1 transaction" } else { &format!("{transactions} transactions") };
-    let differs =
-        format!("field {field} is {}, {its} in the message come to {}", shown(amount), shown(sum.0));
+    let differs = format!(
+        "field {field} is {}, {its} in the message come to {}",
+        amount_text(amount),
+        amount_text(sum.0)
+    );
     SwiftSumNotes { differs, ..SwiftSumNotes::default() }
 }

@@ -2,7 +2,8 @@
 
 use unitape_codec::swift_mt::SwiftField;
 
-/// A number that distinguishes the names of unlisted fields; two names of one number count as one when they repeat.
+/// Computes a number that distinguishes the names of unlisted fields. Two names with one number count as a repeated
+/// name.
 pub(super) fn name_key(token: &SwiftField, text: &[u8]) -> u64 {
     let mut key = 0xcbf2_9ce4_8422_2325u64;
     for byte in token.name(text).iter().chain(qualifier(token.slice(text)).unwrap_or_default()) {
@@ -11,7 +12,7 @@ pub(super) fn name_key(token: &SwiftField, text: &[u8]) -> u64 {
     key
 }
 
-/// `SETR` of `:SETR//TRAD`.
+/// Returns the qualifier of a value: `SETR` in `:SETR//TRAD`.
 pub(super) fn qualifier(value: &[u8]) -> Option<&[u8]> {
     match value {
         [b':', a, b, c, d, b'/', ..] if [a, b, c, d].iter().all(|x| x.is_ascii_alphanumeric()) => {
@@ -27,7 +28,7 @@ pub(super) fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
         // They are in order, and are compared one with another sooner than sorted.
         for i in 1..unlisted.len() {
             let key = unlisted[i].0;
-            unlisted[i].2 = unlisted[..i].iter().filter(|other| other.0 == key).count() as u32;
+            unlisted[i].2 = unlisted[..i].iter().filter(|earlier| earlier.0 == key).count() as u32;
         }
         return;
     }
@@ -40,7 +41,7 @@ pub(super) fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
     unlisted.sort_unstable_by_key(|u| u.1);
 }
 
-/// Appends text, or of what is none as much as is.
+/// Appends text; replaces bytes that are not UTF-8.
 #[inline]
 pub(super) fn push_lossy(out: &mut String, text: &[u8]) {
     match std::str::from_utf8(text) {

@@ -10,7 +10,7 @@ use unitape_model::words;
 pub(super) struct SwiftFieldValue {
     start: u32,
     end: u32,
-    pub(super) is: SwiftValueKind,
+    pub(super) kind: SwiftValueKind,
 }
 
 /// The type of a value.
@@ -42,26 +42,26 @@ pub(super) enum SwiftValueKind {
 
 impl SwiftFieldValue {
     #[inline]
-    pub(super) fn from_span(span: Span, is: SwiftValueKind) -> Self {
-        Self { start: span.start as u32, end: span.end as u32, is }
+    pub(super) fn from_span(span: Span, kind: SwiftValueKind) -> Self {
+        Self { start: span.start as u32, end: span.end as u32, kind }
     }
 
-    /// Whether it is all of this place.
+    /// Returns whether the value covers exactly this range.
     pub(super) fn is_at(&self, start: usize, end: usize) -> bool {
         (self.start as usize, self.end as usize) == (start, end)
     }
 
     pub(super) fn is_moment(&self) -> bool {
-        matches!(self.is, SwiftValueKind::Moment(_))
+        matches!(self.kind, SwiftValueKind::Moment(_))
     }
 
-    fn of<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
+    fn slice<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
         buf.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
     pub(super) fn letter(&self) -> &'static [u8] {
         const LETTERS: &[u8] = b"0123456789";
-        match self.is {
+        match self.kind {
             SwiftValueKind::Letter(letter) => {
                 LETTERS.iter().position(|l| *l == letter).map_or(b"", |n| &LETTERS[n..=n])
             }
@@ -69,18 +69,18 @@ impl SwiftFieldValue {
         }
     }
 
-    /// As plain text.
+    /// Returns the value as plain text.
     pub(super) fn text<'v>(&self, buf: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        let text = self.of(buf);
+        let text = self.slice(buf);
         scratch.clear();
-        match self.is {
+        match self.kind {
             SwiftValueKind::Part(SubfieldFormat::Lines | SubfieldFormat::Text) => {
                 // Up to a carriage return, which stays unless a line feed follows.
                 let mut rest = text;
-                while let Some(at) = words::find(rest, b'\r') {
-                    let kept = at + usize::from(rest.get(at + 1) != Some(&b'\n'));
-                    scratch.extend_from_slice(&rest[..kept]);
-                    rest = &rest[at + 1..];
+                while let Some(cr_offset) = words::find(rest, b'\r') {
+                    let kept_end = cr_offset + usize::from(rest.get(cr_offset + 1) != Some(&b'\n'));
+                    scratch.extend_from_slice(&rest[..kept_end]);
+                    rest = &rest[cr_offset + 1..];
                 }
                 if rest.len() == text.len() {
                     return text;
@@ -104,11 +104,11 @@ impl SwiftFieldValue {
         scratch
     }
 
-    /// As nanoseconds since 1970 in UTC.
+    /// Returns the value as nanoseconds since 1970 in UTC.
     pub(super) fn nanos(&self, buf: &[u8]) -> Option<i64> {
-        match self.is {
+        match self.kind {
             SwiftValueKind::Moment(nanos) => Some(nanos),
-            SwiftValueKind::Part(kind) => day(kind, self.of(buf)).map(value::CalendarDay::nanos),
+            SwiftValueKind::Part(kind) => day(kind, self.slice(buf)).map(value::CalendarDay::nanos),
             _ => None,
         }
     }
@@ -123,36 +123,37 @@ fn day(kind: SubfieldFormat, text: &[u8]) -> Option<value::CalendarDay> {
     }
 }
 
-/// The mapping's part of a value that is at `whole`; its parsed result is given.
+/// Returns the part of a value that the mapping selects; `result` is the value's parsed result, `value_span` its
+/// place.
 pub(super) fn part(
     want: &SwiftFieldSelector,
     result: Result<bool, ValueFault>,
     parts: &SwiftComponents,
     value: &[u8],
-    whole: Span,
+    value_span: Span,
 ) -> Option<SwiftFieldValue> {
     if result.is_err() {
-        return Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Invalid));
+        return Some(SwiftFieldValue::from_span(value_span, SwiftValueKind::Invalid));
     }
-    let place = |part: &SwiftComponent| Span {
-        start: whole.start + part.start as usize,
-        end: whole.start + part.end as usize,
+    let span_of = |part: &SwiftComponent| Span {
+        start: value_span.start + part.start as usize,
+        end: value_span.start + part.end as usize,
     };
     match want {
         SwiftFieldSelector::Whole => {
-            Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(SubfieldFormat::Lines)))
+            Some(SwiftFieldValue::from_span(value_span, SwiftValueKind::Part(SubfieldFormat::Lines)))
         }
         SwiftFieldSelector::Named(name) => parts
             .part(name)
-            .map(|part| SwiftFieldValue::from_span(place(part), SwiftValueKind::Part(part.kind))),
+            .map(|part| SwiftFieldValue::from_span(span_of(part), SwiftValueKind::Part(part.kind))),
         SwiftFieldSelector::Signed => {
             let amount = parts.as_slice().iter().find(|part| part.kind == SubfieldFormat::Amount)?;
             let mark = parts.get(value, "mark").unwrap_or_default();
             let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
-            Some(SwiftFieldValue::from_span(place(amount), SwiftValueKind::Signed(less)))
+            Some(SwiftFieldValue::from_span(span_of(amount), SwiftValueKind::Signed(less)))
         }
         SwiftFieldSelector::Country => {
-            let start = whole.start + country_offset(value)?;
+            let start = value_span.start + country_offset(value)?;
             let span = Span { start, end: start + 2 };
             Some(SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text)))
         }
@@ -161,14 +162,14 @@ pub(super) fn part(
             let nanos = day(part.kind, part.slice(value))?.nanos();
             let seconds = parts.get(value, "time").and_then(value::time).unwrap_or(0);
             Some(SwiftFieldValue::from_span(
-                whole,
+                value_span,
                 SwiftValueKind::Moment(nanos + (seconds - distance(parts, value)) * NANOS),
             ))
         }
     }
 }
 
-/// The mapping's part of block 1 or 2.
+/// Returns the part of block 1 or 2 that the mapping selects.
 pub(super) fn from_header(
     name: &str,
     result: Result<bool, ValueFault>,
@@ -185,30 +186,32 @@ pub(super) fn from_header(
         return Some(SwiftFieldValue::from_span(span, SwiftValueKind::Moment(day.nanos() + seconds * NANOS)));
     }
     let part = parts.part(name)?;
-    let place = Span { start: span.start + part.start as usize, end: span.start + part.end as usize };
-    Some(SwiftFieldValue::from_span(place, SwiftValueKind::Part(part.kind)))
+    let part_span = Span { start: span.start + part.start as usize, end: span.start + part.end as usize };
+    Some(SwiftFieldValue::from_span(part_span, SwiftValueKind::Part(part.kind)))
 }
 
 pub(super) const NANOS: i64 = 1_000_000_000;
 
-/// The place of the country code in a party of option F: `3/US/NEW YORK`. Only the first line with that number has one
+/// Finds the country code in a party of option F: `3/US/NEW YORK`. Only the first line with that number has a code
 /// (Category 1, MT 103, field 50F, number 3).
 fn country_offset(value: &[u8]) -> Option<usize> {
-    let mut at = 0;
+    let mut offset = 0;
     for line in value.split_inclusive(|b| *b == b'\n') {
         if let [b'3', b'/', rest @ ..] = line {
             return match rest.trim_ascii_end() {
-                [a, b] | [a, b, b'/', ..] if a.is_ascii_uppercase() && b.is_ascii_uppercase() => Some(at + 2),
+                [a, b] | [a, b, b'/', ..] if a.is_ascii_uppercase() && b.is_ascii_uppercase() => {
+                    Some(offset + 2)
+                }
                 _ => None,
             };
         }
-        at += line.len();
+        offset += line.len();
     }
     None
 }
 
-/// The code with which a field 72 says that its message sends a payment back: line 1 is `/RETN/…` or `/REJT/…` (Standards
-/// MT Usage Guidelines, Payments Reject/Return Guidelines; the network checks it, error T80).
+/// Finds the code with which a field 72 states that its message returns a payment: line 1 is `/RETN/…` or `/REJT/…`
+/// (Standards MT Usage Guidelines, Payments Reject/Return Guidelines; the network checks it, error T80).
 pub(super) fn return_code(value: &[u8]) -> Option<Span> {
     let is_return = value.starts_with(b"/RETN/") || value.starts_with(b"/REJT/");
     is_return.then_some(Span { start: 1, end: 5 })

@@ -62,18 +62,21 @@ impl TextKind {
 pub const JSONL: FormatEntry = FormatEntry {
     name: "jsonl",
     load: |mapping| mapping.needs_rules(),
-    by: |_| Ok(Arc::new(TextKind::Jsonl)),
+    build: |_| Ok(Arc::new(TextKind::Jsonl)),
 };
 
 /// E-mail.
-pub const MAIL: FormatEntry =
-    FormatEntry { name: "mail", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(TextKind::Mail)) };
+pub const MAIL: FormatEntry = FormatEntry {
+    name: "mail",
+    load: |mapping| mapping.needs_rules(),
+    build: |_| Ok(Arc::new(TextKind::Mail)),
+};
 
 /// News in XML.
 pub const NEWSXML: FormatEntry = FormatEntry {
     name: "newsxml",
     load: |mapping| mapping.needs_rules(),
-    by: |_| Ok(Arc::new(TextKind::NewsXml)),
+    build: |_| Ok(Arc::new(TextKind::NewsXml)),
 };
 
 impl ByteFormat for TextKind {
@@ -96,7 +99,7 @@ impl ByteFormat for TextKind {
         }
     }
 
-    /// The declaration of a set of characters, or the bracket of a list that is all of the file.
+    /// Returns the declaration of a character set, or the bracket of a list that is the whole file.
     fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
         let head = &bytes[..bytes.len().min(text::HEAD_BYTES)];
         self.codec(FallbackCharset::default()).begin(head).into()
@@ -115,7 +118,7 @@ pub struct TextDecoder {
     mapper: MessageMapper<TextFieldValue>,
     leaves: PathValues,
     wants: TextFieldSelection,
-    noted: TextFieldTable,
+    table: TextFieldTable,
 }
 
 /// A value that was found, or several of one path.
@@ -135,7 +138,7 @@ type PatternId = NonZeroU16;
 
 const KIND: u32 = u32::MAX;
 
-/// Subject and text of a mail: `TextFieldValue::first` of what is put together.
+/// Subject and text of a mail: the `TextFieldValue::first` of a composed value.
 const WORDS: u32 = u32::MAX - 1;
 
 /// `TextFieldValue::first` of a number of entries, which is in `to`.
@@ -155,7 +158,7 @@ struct TextFieldSelection {
     counts: Vec<(String, u8)>,
     /// Paths of a message's words, but of a mail.
     word_paths: WordPaths,
-    /// Of each group, the members that are not of its own entries, but of entries in which these are.
+    /// For each group, the members that belong to the entries around its own entries.
     outer: Vec<OuterMembers>,
     /// Of each group, the number of slots of an entry.
     entry_slots: Vec<usize>,
@@ -170,7 +173,7 @@ struct TextFieldSelection {
 struct OuterMembers {
     /// The list of the entry around it, and the slot.
     slots: Vec<(String, u8)>,
-    /// The values of the entries around the one in hand.
+    /// The values of the entries around the current entry.
     values: RefCell<Vec<Option<TextFieldValue>>>,
 }
 
@@ -186,7 +189,7 @@ struct TextTimes {
 }
 
 impl TextTimes {
-    /// UTC nanoseconds of a value, or why it is no time.
+    /// Converts a value to UTC nanoseconds. Fails if it is no time, and says why.
     fn nanos(&self, text: &[u8], reading: TextValueConversion) -> Result<i64, &'static str> {
         let written = || std::str::from_utf8(text).unwrap_or_default();
         match reading {
@@ -197,8 +200,8 @@ impl TextTimes {
                 Err(reason) => time::rfc5322(written()).ok_or(reason),
             },
             TextValueConversion::AsItIs => {
-                let known = time::iso(text).or_else(|| time::rfc5322(written()));
-                known.map_or_else(|| self.local.nanos(text), Ok)
+                let absolute_time = time::iso(text).or_else(|| time::rfc5322(written()));
+                absolute_time.map_or_else(|| self.local.nanos(text), Ok)
             }
         }
     }
@@ -248,15 +251,15 @@ struct TextFieldTable {
 }
 
 impl TextDecoder {
-    /// A decoder for text of this kind by `mapping`.
+    /// Makes a decoder for text of this kind by `mapping`.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled.
-    pub fn new(sort: TextKind, mapping: &Mapping) -> Result<Self, Error> {
+    /// Fails if the mapping cannot be compiled.
+    pub fn new(kind: TextKind, mapping: &Mapping) -> Result<Self, Error> {
         let (zone, ambiguous) = (mapping.message.zone.as_deref(), mapping.message.ambiguous.as_deref());
         let local = times::time_form("iso", zone.unwrap_or("UTC"), ambiguous);
-        let local = local.map_err(|what| mapping.refuse_key("message", what))?;
-        let dialect = TextDialect::new(sort, zone, ambiguous);
+        let local = local.map_err(|reason| mapping.refuse_key("message", reason))?;
+        let dialect = TextDialect::new(kind, zone, ambiguous);
         let (plan, places) = compile(mapping, &dialect)?;
         let read = |path: &str| match dialect.path(path)? {
             TextPath::Value { path, .. } => Ok(path),
@@ -264,23 +267,23 @@ impl TextDecoder {
                 Err(format!("`{path}` is no path of words"))
             }
         };
-        let word_paths = WordPaths::new(&mapping.message.words, read).map_err(|what| Error::Mapping {
+        let word_paths = WordPaths::new(&mapping.message.words, read).map_err(|reason| Error::Mapping {
             origin: mapping.origin.clone(),
-            what: format!("message.words: {what}"),
+            reason: format!("message.words: {reason}"),
         })?;
         let times = TextTimes { forms: dialect.into_forms(), local, has_zone: zone.is_some() };
         Ok(Self {
-            codec: sort.codec(plan.fallback),
+            codec: kind.codec(plan.fallback),
             wants: TextFieldSelection::new(&places, word_paths, plan.slot_count, times),
             mapper: MessageMapper::new(plan),
             leaves: PathValues::default(),
-            noted: TextFieldTable::default(),
+            table: TextFieldTable::default(),
         })
     }
 }
 
 impl FormatDecoder for TextDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         match &block.head[..] {
             [] if block.base == 0 => {
                 self.codec.begin(&block.bytes[..block.bytes.len().min(text::HEAD_BYTES)])
@@ -290,16 +293,16 @@ impl FormatDecoder for TextDecoder {
         decode_items(block, |block, bytes, offset| {
             let span = match self.codec.next(bytes, offset, block.eof, &mut self.leaves) {
                 NextTextMessage::Message(message) => {
-                    self.noted.read(&self.wants, &self.leaves);
-                    let taken = TextMessageView {
+                    self.table.read(&self.wants, &self.leaves);
+                    let view = TextMessageView {
                         raw: message.span.slice(bytes),
                         kind: message.kind,
                         leaves: &self.leaves,
                         wants: &self.wants,
-                        noted: &self.noted,
+                        table: &self.table,
                     };
                     let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-                    self.mapper.message(block, &taken, origin, known);
+                    self.mapper.message(block, &view, origin, dictionary);
                     message.span
                 }
                 NextTextMessage::Bad { span, fault } => {
@@ -428,14 +431,14 @@ impl TextFieldTable {
         }
         self.slots.clear();
         self.slots.resize(wants.slots, None);
-        let found = leaves.as_slice();
-        let whole =
+        let path_values = leaves.as_slice();
+        let value_for =
             |first| TextFieldValue { first, to: 0, reading: TextValueConversion::AsItIs, pattern: None };
         for slot in &wants.kind {
-            self.slots[usize::from(*slot)] = Some(whole(KIND));
+            self.slots[usize::from(*slot)] = Some(value_for(KIND));
         }
         for slot in &wants.words {
-            self.slots[usize::from(*slot)] = Some(whole(WORDS));
+            self.slots[usize::from(*slot)] = Some(value_for(WORDS));
         }
         while self.paths.len() < leaves.path_count() {
             let path = leaves.path(self.paths.len() as u32);
@@ -444,9 +447,9 @@ impl TextFieldTable {
         }
         for (index, (list, slot)) in wants.counts.iter().enumerate() {
             let count = self.count_entries(index, list, leaves);
-            self.slots[usize::from(*slot)] = count.map(|to| TextFieldValue { to, ..whole(ENTRIES) });
+            self.slots[usize::from(*slot)] = count.map(|to| TextFieldValue { to, ..value_for(ENTRIES) });
         }
-        for (i, leaf) in found.iter().enumerate() {
+        for (i, leaf) in path_values.iter().enumerate() {
             let Some(want) = &self.paths[leaf.path as usize] else { continue };
             if leaves.text(leaf).is_empty() {
                 continue;
@@ -454,7 +457,7 @@ impl TextFieldTable {
             for target in &want.message {
                 let slot = &mut self.slots[usize::from(target.slot)];
                 if slot.is_none() {
-                    *slot = Some(target.value(i as u32, found.len() as u32));
+                    *slot = Some(target.value(i as u32, path_values.len() as u32));
                 }
             }
         }
@@ -467,7 +470,7 @@ impl TextFieldTable {
         let mut is_list = count > 0;
         for value in leaves.as_slice() {
             for position in self.list_positions[value.path as usize].iter().filter(|p| p.index == index) {
-                match value.sort {
+                match value.kind {
                     text::PathValueKind::EmptyList if !position.is_member => is_list = true,
                     text::PathValueKind::Nothing if !position.is_member => {}
                     _ => return None,
@@ -493,24 +496,25 @@ fn outer_list<'d>(delimiter: &'d str, member: &str) -> Option<&'d str> {
     lists.filter(|list| *list != delimiter && member.starts_with(*list)).last()
 }
 
-/// The message in hand.
+/// The current message.
 struct TextMessageView<'m> {
     raw: &'m [u8],
     kind: &'static str,
     leaves: &'m PathValues,
     wants: &'m TextFieldSelection,
-    noted: &'m TextFieldTable,
+    table: &'m TextFieldTable,
 }
 
 impl TextMessageView<'_> {
-    fn str(&self, found: TextFieldValue) -> &str {
-        match self.leaves.as_slice().get(found.first as usize) {
+    fn str(&self, field: TextFieldValue) -> &str {
+        match self.leaves.as_slice().get(field.first as usize) {
             Some(leaf) => self.leaves.text(leaf),
             None => self.kind,
         }
     }
 
-    /// Subject, text, markup without a plain alternative, and each forwarded message under its head; blank lines between.
+    /// Writes subject, text, markup without a plain alternative, and each forwarded message under its head, with
+    /// blank lines between.
     fn words(&self, out: &mut Vec<u8>) {
         if !self.wants.word_paths.is_empty() {
             return self.wants.word_paths.write(self.leaves, out);
@@ -542,13 +546,13 @@ impl TextMessageView<'_> {
         }
     }
 
-    /// All values of the path, those that are empty left out.
-    fn all(&self, found: TextFieldValue) -> impl Iterator<Item = &str> {
-        let leaves = self.leaves.as_slice().get(found.first as usize..found.to as usize).unwrap_or_default();
+    /// Iterates over all values of the path that are not empty.
+    fn all(&self, field: TextFieldValue) -> impl Iterator<Item = &str> {
+        let leaves = self.leaves.as_slice().get(field.first as usize..field.to as usize).unwrap_or_default();
         let path = leaves.first().map_or(0, |leaf| leaf.path);
-        let is_one = move |leaf: &&text::PathValue| match found.pattern {
+        let is_one = move |leaf: &&text::PathValue| match field.pattern {
             None => leaf.path == path,
-            Some(pattern) => self.noted.target(leaf.path).is_some_and(|t| t.patterns.contains(&pattern)),
+            Some(pattern) => self.table.target(leaf.path).is_some_and(|t| t.patterns.contains(&pattern)),
         };
         leaves.iter().filter(is_one).map(|leaf| self.leaves.text(leaf)).filter(|text| !text.is_empty())
     }
@@ -557,7 +561,7 @@ impl TextMessageView<'_> {
     fn fill(&self, group: usize, values: text::ListEntry, entry: &mut [Option<TextFieldValue>]) {
         for i in values.from..values.to {
             let leaf = &self.leaves.as_slice()[i as usize];
-            let Some(want) = self.noted.target(leaf.path) else { continue };
+            let Some(want) = self.table.target(leaf.path) else { continue };
             if self.leaves.text(leaf).is_empty() {
                 continue;
             }
@@ -579,7 +583,7 @@ impl TextMessageView<'_> {
             values.resize(outer.slots.len(), None);
         }
         for (index, entry) in self.leaves.entries().iter().enumerate().skip(from) {
-            let Some(target) = self.noted.target(entry.path) else { continue };
+            let Some(target) = self.table.target(entry.path) else { continue };
             if target.outer_groups.contains(&group) {
                 let path = self.leaves.path(entry.path);
                 let mut filled = vec![None; self.wants.entry_slots[group]];
@@ -624,63 +628,63 @@ impl ParsedMessage for TextMessageView<'_> {
     }
 
     fn slot(&self, slot: u8) -> Option<TextFieldValue> {
-        self.noted.slots[usize::from(slot)]
+        self.table.slots[usize::from(slot)]
     }
 
-    fn text<'v>(&'v self, found: TextFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        if found.first == WORDS {
+    fn text<'v>(&'v self, field: TextFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        if field.first == WORDS {
             scratch.clear();
             self.words(scratch);
             return scratch;
         }
-        if found.first == ENTRIES {
+        if field.first == ENTRIES {
             scratch.clear();
             // Writing to a Vec cannot fail.
-            _ = write!(scratch, "{}", found.to);
+            _ = write!(scratch, "{}", field.to);
             return scratch;
         }
-        let text = self.str(found);
+        let text = self.str(field);
         let number = self
             .leaves
             .as_slice()
-            .get(found.first as usize)
-            .is_some_and(|l| l.sort == text::PathValueKind::Number);
+            .get(field.first as usize)
+            .is_some_and(|l| l.kind == text::PathValueKind::Number);
         match number.then(|| time::without_exponent(text)).flatten() {
-            Some(plain) => {
+            Some(decimal) => {
                 scratch.clear();
-                scratch.extend_from_slice(plain.as_bytes());
+                scratch.extend_from_slice(decimal.as_bytes());
                 scratch
             }
             None => text.as_bytes(),
         }
     }
 
-    fn flaw(&self, found: TextFieldValue) -> Option<String> {
+    fn flaw(&self, field: TextFieldValue) -> Option<String> {
         let mut scratch = Vec::new();
-        let value = self.text(found, &mut scratch);
-        let leaf = self.leaves.as_slice().get(found.first as usize);
-        let is_number = leaf.is_some_and(|leaf| leaf.sort == text::PathValueKind::Number);
+        let value = self.text(field, &mut scratch);
+        let leaf = self.leaves.as_slice().get(field.first as usize);
+        let is_number = leaf.is_some_and(|leaf| leaf.kind == text::PathValueKind::Number);
         if is_number && value.iter().any(|b| matches!(b, b'e' | b'E')) {
             return Some("its exponent is beyond 400".to_owned());
         }
         // A number of another field has no flaw as a time.
         let is_date =
             matches!(value, [a, b, c, d, b'-', ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
-        if found.reading == TextValueConversion::AsItIs && !is_date {
+        if field.reading == TextValueConversion::AsItIs && !is_date {
             return None;
         }
-        self.wants.times.nanos(value, found.reading).err().map(|reason| format!("it {reason}"))
+        self.wants.times.nanos(value, field.reading).err().map(|reason| format!("it {reason}"))
     }
 
-    fn time(&self, found: TextFieldValue) -> Option<UnixNanos> {
+    fn time(&self, field: TextFieldValue) -> Option<UnixNanos> {
         let mut scratch = Vec::new();
-        let text = self.text(found, &mut scratch);
-        self.wants.times.nanos(text, found.reading).ok().map(UnixNanos)
+        let text = self.text(field, &mut scratch);
+        self.wants.times.nanos(text, field.reading).ok().map(UnixNanos)
     }
 
     fn set(
         &self,
-        found: TextFieldValue,
+        field: TextFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
         names: &mut BlockNameResolver<'_>,
@@ -688,18 +692,18 @@ impl ParsedMessage for TextMessageView<'_> {
     ) -> Result<(), Refusal> {
         if self.leaves.charset_note().is_some()
             && !is_free_text(spec.field)
-            && !self.text(found, scratch).is_ascii()
+            && !self.text(field, scratch).is_ascii()
         {
             return Err(Refusal::NotUtf8);
         }
         match spec.slot {
-            FieldLayout::Syms { .. } => event.set_names(spec, self.all(found).map(str::as_bytes), names),
+            FieldLayout::Syms { .. } => event.set_names(spec, self.all(field).map(str::as_bytes), names),
             FieldLayout::Json => {
-                let all: Vec<_> = self.all(found).map(|text| json_string(text.as_bytes())).collect();
+                let all: Vec<_> = self.all(field).map(|text| json_string(text.as_bytes())).collect();
                 event.set(spec, EventValue::Json(&format!("[{}]", all.join(","))))
             }
             _ => {
-                let text = self.text(found, scratch);
+                let text = self.text(field, scratch);
                 let set = event.set_text(spec, text, names);
                 // A number in quotes may have an exponent, too.
                 if set == Err(Refusal::BadDecimal)
@@ -721,20 +725,20 @@ impl ParsedMessage for TextMessageView<'_> {
     ) -> Result<bool, MessageRefusal> {
         let outer = &self.wants.outer[group];
         let index = if outer.slots.is_empty() {
-            let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
+            let left = self.leaves.entries().get(cursor.position..).unwrap_or_default();
             let is_of_group = |e: &text::ListEntry| {
-                self.noted.target(e.path).is_some_and(|target| target.groups.contains(&group))
+                self.table.target(e.path).is_some_and(|target| target.groups.contains(&group))
             };
-            left.iter().position(is_of_group).map(|n| cursor.at + n)
+            left.iter().position(is_of_group).map(|n| cursor.position + n)
         } else {
-            self.next_in_lists(group, cursor.at, outer)
+            self.next_in_lists(group, cursor.position, outer)
         };
         let Some(index) = index else { return Ok(false) };
         self.fill(group, self.leaves.entries()[index], entry);
         for ((_, slot), value) in outer.slots.iter().zip(outer.values.borrow().iter()) {
             entry[usize::from(*slot)] = *value;
         }
-        *cursor = EntryCursor { at: index + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { position: index + 1, entry_count: cursor.entry_count + 1 };
         Ok(true)
     }
 
@@ -747,7 +751,7 @@ impl ParsedMessage for TextMessageView<'_> {
             return Ok(());
         }
         let is_of_groups = |entry: &&text::ListEntry| {
-            let target = self.noted.target(entry.path);
+            let target = self.table.target(entry.path);
             target.is_some_and(|target| target.groups.iter().any(|group| groups.contains(group)))
         };
         let mut entries: Vec<_> = match groups {
@@ -769,7 +773,7 @@ impl ParsedMessage for TextMessageView<'_> {
         step: EntryStep,
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        let entry = self.leaves.entries().get(step.after.at.wrapping_sub(1));
+        let entry = self.leaves.entries().get(step.after.position.wrapping_sub(1));
         match entry.filter(|_| self.wants.keeps) {
             Some(entry) => self.keep_values(entry.from..entry.to, &mut FxHashMap::default(), &mut keep),
             None => Ok(()),
@@ -788,7 +792,7 @@ impl TextMessageView<'_> {
         let values = values.start as usize..values.end as usize;
         for leaf in self.leaves.as_slice().get(values).unwrap_or_default() {
             let text = self.leaves.text(leaf);
-            let listed = self.noted.target(leaf.path).is_some();
+            let listed = self.table.target(leaf.path).is_some();
             if listed || text.is_empty() {
                 continue;
             }
@@ -804,9 +808,9 @@ impl TextMessageView<'_> {
     }
 }
 
-/// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
-pub fn has_paths(sort: TextKind, head: &[u8], paths: &[String], not: &[&str]) -> bool {
-    let (mut leaves, mut codec) = (PathValues::default(), sort.codec(FallbackCharset::default()));
+/// Returns whether the first message of `head` has a value at each of `paths` and no value at any of `not`.
+pub fn has_paths(kind: TextKind, head: &[u8], paths: &[String], not: &[&str]) -> bool {
+    let (mut leaves, mut codec) = (PathValues::default(), kind.codec(FallbackCharset::default()));
     codec.begin(&head[..head.len().min(text::HEAD_BYTES)]);
     let next = codec.next(head, 0, true, &mut leaves);
     let present: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();

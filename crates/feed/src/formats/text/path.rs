@@ -36,18 +36,18 @@ pub struct TextDialect {
 }
 
 impl TextDialect {
-    /// The dialect of this kind of text; local times are of this zone.
+    /// Makes the dialect of this kind of text; local times are in `zone`.
     pub fn new(kind: TextKind, zone: Option<&str>, ambiguous: Option<&str>) -> Self {
         let zone = zone.unwrap_or("UTC").to_owned();
         Self { kind, zone, ambiguous: ambiguous.map(str::to_owned), forms: RefCell::default() }
     }
 
-    /// The forms that the paths of the mapping name, by their numbers.
+    /// Returns the time forms that the mapping's paths name, by their numbers.
     pub fn into_forms(self) -> Vec<WrittenTime> {
         self.forms.into_inner().into_iter().map(|(_, form)| form).collect()
     }
 
-    /// The number of a form.
+    /// Returns the number of a form; adds the form if it is new.
     fn form(&self, text: &str) -> Result<u16, String> {
         let mut forms = self.forms.borrow_mut();
         if let Some(i) = forms.iter().position(|(t, _)| t == text) {
@@ -125,7 +125,7 @@ impl Dialect for TextDialect {
                 Err(_) if !form.bytes().any(|b| b.is_ascii_uppercase()) => {
                     (text, TextValueConversion::AsItIs)
                 }
-                Err(what) => return Err(what),
+                Err(reason) => return Err(reason),
             },
             _ => (text, TextValueConversion::AsItIs),
         };

@@ -20,14 +20,14 @@ enum WordPath {
     Between(String, String),
 }
 
-/// Comparisons, in bytes, beyond which values that are there twice stay: a message of thousands of values is no copy.
+/// The bytes of comparisons after which repeated values stay: a message of thousands of values is no copy.
 const COMPARED_BYTES_MAX: usize = 1 << 24;
 
 impl WordPaths {
     /// Reads the paths as mappings write them; `read` reads one without `**`.
     ///
     /// # Errors
-    /// What `read` says.
+    /// Fails if `read` refuses a path.
     pub(super) fn new(
         paths: &[String],
         read: impl Fn(&str) -> Result<String, String>,
@@ -64,36 +64,38 @@ impl WordPaths {
 
     /// Appends the words of a message.
     pub(super) fn write(&self, leaves: &PathValues, out: &mut Vec<u8>) {
-        let (mut compared, mut known) = (0, None::<(u32, bool)>);
-        let mut seen: Vec<&str> = Vec::new();
+        let (mut compared, mut cached_path) = (0, None::<(u32, bool)>);
+        let mut pieces: Vec<&str> = Vec::new();
         // The value of the first path: the others often have copies of its words.
         let mut main = None::<&str>;
         let (mut last, mut entry) = (None::<(u32, usize)>, 0);
         for (i, leaf) in leaves.as_slice().iter().enumerate() {
             let text = leaves.text(leaf);
-            let is_word = match known {
+            let is_word = match cached_path {
                 Some((path, is_word)) if path == leaf.path => is_word,
                 _ => self.has(leaves.path(leaf.path)),
             };
-            known = Some((leaf.path, is_word));
+            cached_path = Some((leaf.path, is_word));
             if !is_word || text.is_empty() {
                 continue;
             }
             // Whether another entry of the list around it has begun since the last piece.
-            let around = list_around(leaves.path(leaf.path));
-            let mut is_joined = last.is_some_and(|(path, _)| path == leaf.path) && around.is_some();
-            while let Some(begun) = leaves.entries().get(entry).filter(|begun| begun.from as usize <= i) {
-                let after_last = last.is_some_and(|(_, n)| begun.from as usize > n);
-                is_joined &= !(after_last && Some(leaves.path(begun.path)) == around);
+            let enclosing_list = list_around(leaves.path(leaf.path));
+            let mut is_joined = last.is_some_and(|(path, _)| path == leaf.path) && enclosing_list.is_some();
+            while let Some(list_entry) =
+                leaves.entries().get(entry).filter(|candidate| candidate.from as usize <= i)
+            {
+                let after_last = last.is_some_and(|(_, n)| list_entry.from as usize > n);
+                is_joined &= !(after_last && Some(leaves.path(list_entry.path)) == enclosing_list);
                 entry += 1;
             }
             last = Some((leaf.path, i));
             let trimmed = text.trim();
             // What comes twice in a sentence is said twice.
             let is_known = compared <= COMPARED_BYTES_MAX
-                && (!is_joined && seen.contains(&trimmed)
+                && (!is_joined && pieces.contains(&trimmed)
                     || main.is_some_and(|main| has_words(main, trimmed)));
-            compared += seen.len() + trimmed.len() + main.map_or(0, str::len);
+            compared += pieces.len() + trimmed.len() + main.map_or(0, str::len);
             if is_known && !trimmed.is_empty() {
                 continue;
             }
@@ -108,19 +110,19 @@ impl WordPaths {
                 out.extend_from_slice(b"\n\n");
             }
             out.extend_from_slice(text.as_bytes());
-            if seen.is_empty()
+            if pieces.is_empty()
                 && matches!(self.0.first(), Some(WordPath::Exact(path)) if path == leaves.path(leaf.path))
             {
                 main = Some(text);
             }
-            seen.push(trimmed);
+            pieces.push(trimmed);
         }
         out.truncate(out.trim_ascii_end().len());
     }
 }
 
-/// The list around the innermost list of a path, if both have one name, as the words of a sentence have in the sentences of
-/// a text: `a.elements[]` of `a.elements[].elements[].text`.
+/// Returns the list around the innermost list of a path, if both have the same name: `a.elements[]` of
+/// `a.elements[].elements[].text`. Words in the sentences of a text are such lists.
 fn list_around(path: &str) -> Option<&str> {
     let inner = path.rfind("[]")?;
     let outer = path[..inner].rfind("[]")?;
@@ -128,11 +130,11 @@ fn list_around(path: &str) -> Option<&str> {
     (path[outer + 2..inner].strip_prefix('.') == Some(name)).then(|| &path[..outer + 2])
 }
 
-/// Whether `text` has these words, not as part of others.
+/// Returns whether `text` contains `words` as whole words.
 fn has_words(text: &str, words: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    text.match_indices(words).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + words.len()..]);
+    text.match_indices(words).any(|(start, _)| {
+        let (before, after) = (&text[..start], &text[start + words.len()..]);
         !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
     })
 }

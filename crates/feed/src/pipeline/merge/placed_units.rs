@@ -16,23 +16,23 @@ pub struct SegmentMergeProgress {
 }
 
 impl SegmentMergeProgress {
-    /// The account of the tape in `dir`, and what it has of each segment.
+    /// Reads the account of the tape in `dir` and its progress in each segment.
     ///
     /// # Errors
-    /// When the tape cannot be read, or lacks what a merge must know.
+    /// Fails if the tape cannot be read, or lacks what a merge must know.
     pub fn read(dir: &Path) -> Result<(TapeAccount, BTreeMap<String, SegmentMergeProgress>), Error> {
         let account = TapeAccount::load(dir)?;
         retention_checkpoint::refuse_partial(&account)?;
         account.refuse_mismatch()?;
         let mut all = BTreeMap::<String, SegmentMergeProgress>::new();
         for source in &account.sources {
-            let known = all.entry(source.feed.clone()).or_default();
-            known.units += source.units;
-            known.sources.push_back(source.id);
-            known.sources.extend(source.further.keys());
+            let progress = all.entry(source.feed.clone()).or_default();
+            progress.units += source.units;
+            progress.sources.push_back(source.id);
+            progress.sources.extend(source.further.keys());
         }
         // Ids are given in the order of the definitions.
-        all.values_mut().for_each(|known| known.sources.make_contiguous().sort_unstable());
+        all.values_mut().for_each(|progress| progress.sources.make_contiguous().sort_unstable());
         Ok((account, all))
     }
 }

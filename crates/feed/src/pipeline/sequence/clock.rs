@@ -21,7 +21,7 @@ use unitape_model::UnixNanos;
 pub struct ClockMerge {
     /// Index of its feed.
     pub feed: usize,
-    /// Writes ticks; none where they are only read.
+    /// Writes ticks; `None` if ticks are only read.
     writer: Option<ClockWriter>,
     /// A tick was written and is not on the tape.
     owed: bool,
@@ -39,10 +39,10 @@ pub struct ClockMerge {
 struct TickAtHand {
     source: usize,
     offset: u64,
-    after: Vec<Option<MessagePlace>>,
+    feed_positions: Vec<Option<MessagePlace>>,
     ts: UnixNanos,
-    /// Its time is not believed.
-    ahead: bool,
+    /// Whether its time is not credible.
+    is_ahead: bool,
 }
 
 /// The place of a unit in its feed, in order.
@@ -52,14 +52,14 @@ pub struct UnitPlace {
     pub source: usize,
     /// Its offset.
     pub offset: u64,
-    /// As [`MessagePlace::part`].
+    /// As in [`MessagePlace::part`].
     pub part: u8,
 }
 
 impl UnitPlace {
-    /// That of a unit of this source.
+    /// Returns the place of a unit of this source.
     pub fn new(source: usize, unit: &BlockMessage) -> Self {
-        let part = match unit.what {
+        let part = match unit.kind {
             BlockMessageKind::Progress { end: false, .. } | BlockMessageKind::Switch => MARK,
             BlockMessageKind::Progress { end: true, .. } => END,
             _ => MESSAGE,
@@ -70,7 +70,7 @@ impl UnitPlace {
 
 /// What a merge with a clock does next.
 pub(super) enum ClockStep {
-    /// Nothing may be placed before more of the clock's journal has come.
+    /// Nothing may be placed before more of the clock's journal arrives.
     Wait,
     /// The next unit of the clock is placed.
     Place,
@@ -79,7 +79,7 @@ pub(super) enum ClockStep {
 }
 
 impl FeedState {
-    /// How far it was read when the run began.
+    /// Returns how far the feed was read when the run began.
     pub fn passed_before(&self) -> Option<UnitPlace> {
         let places = self.sources.iter().enumerate().map(|(source, state)| {
             let mark = UnitPlace { source, offset: state.through, part: if state.end { END } else { MARK } };
@@ -89,57 +89,60 @@ impl FeedState {
         places.max().flatten()
     }
 
-    /// The place in it that a tick names; `None` while it does not have that source.
-    fn place_of(&self, place: &MessagePlace) -> Option<UnitPlace> {
-        let source = self.sources.iter().rposition(|source| source.file == place.file)?;
-        Some(UnitPlace { source, offset: place.offset, part: place.part })
+    /// Finds the place in this feed that a tick names; `None` while the feed does not have that source.
+    fn place_of(&self, position: &MessagePlace) -> Option<UnitPlace> {
+        let source = self.sources.iter().rposition(|source| source.file == position.file)?;
+        Some(UnitPlace { source, offset: position.offset, part: position.part })
     }
 
-    /// The place of the next unit.
+    /// Returns the place of the next unit.
     fn head_place(&self) -> Option<UnitPlace> {
         let block = &self.queue[self.in_hand()?].block;
         Some(UnitPlace::new(block.source, block.units.get(self.cursor.unit)?))
     }
 
-    /// Whether the next unit comes after the tick that names `place` of this feed.
-    fn is_after(&self, place: Option<&MessagePlace>) -> bool {
-        let Some(place) = place else { return true };
-        match (self.head_place(), self.place_of(place)) {
-            (Some(head), Some(place)) => head > place,
+    /// Returns whether the next unit comes after the tick that names `position` of this feed.
+    fn is_after(&self, position: Option<&MessagePlace>) -> bool {
+        let Some(position) = position else { return true };
+        match (self.head_place(), self.place_of(position)) {
+            (Some(head), Some(unit_position)) => head > unit_position,
             // The source of the place has not begun.
             _ => false,
         }
     }
 
-    /// Whether all that comes before the tick that names `place` of this feed has passed.
-    fn has_passed(&self, place: Option<&MessagePlace>) -> bool {
-        let Some(place) = place else { return true };
-        let passed = self.place_of(place).is_some_and(|place| self.passed >= Some(place));
-        let over = self.in_hand().is_none() && (self.closed || self.open_sources == 0);
-        passed || over || self.in_hand().is_some() && self.is_after(Some(place))
+    /// Returns whether all units before the tick that names `position` of this feed have passed.
+    fn has_passed(&self, position: Option<&MessagePlace>) -> bool {
+        let Some(position) = position else { return true };
+        let passed = self.place_of(position).is_some_and(|unit_position| self.passed >= Some(unit_position));
+        let is_over = self.in_hand().is_none() && (self.closed || self.open_sources == 0);
+        passed || is_over || self.in_hand().is_some() && self.is_after(Some(position))
     }
 
-    /// The units at hand of its first block, up to the last one before the tick that names `place`.
-    fn units_before(&self, place: Option<&MessagePlace>) -> usize {
-        let Some((block, place)) = self.in_hand().map(|i| &self.queue[i].block).zip(place) else { return 0 };
-        let Some(end) = self.place_of(place) else { return block.units.len() };
+    /// Returns the end of the first block's available units, up to the last unit before the tick that names
+    /// `position`.
+    fn units_before(&self, position: Option<&MessagePlace>) -> usize {
+        let Some((block, position)) = self.in_hand().map(|i| &self.queue[i].block).zip(position) else {
+            return 0;
+        };
+        let Some(end) = self.place_of(position) else { return block.units.len() };
         let (first, rest) = (self.cursor.unit, &block.units[self.cursor.unit..]);
         first + rest.partition_point(|unit| UnitPlace::new(block.source, unit) <= end)
     }
 }
 
 impl ClockMerge {
-    /// The clock of this feed; with a writer it ticks.
+    /// Makes the clock of this feed; with a writer, it ticks.
     pub fn new(feed: usize, writer: Option<ClockWriter>) -> Self {
         Self { feed, writer, owed: false, is_caught_up: false, stopped: false, tick: None, placed: 0 }
     }
 
-    /// The run stops, and all of its journal was read.
+    /// Stops the clock: the run stops, and all of its journal was read.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// Whether nothing may be placed before more of it has come.
+    /// Returns whether nothing may be placed before more of the clock's feed arrives.
     fn is_awaited(&self, feed: &FeedState) -> bool {
         if feed.in_hand().is_some() || feed.closed || feed.open_sources == 0 {
             return false;
@@ -147,25 +150,25 @@ impl ClockMerge {
         self.owed || !self.stopped && !self.is_caught_up
     }
 
-    /// Whether feed `i` has nothing at hand that comes before the tick at hand.
+    /// Returns whether feed `i` has no available unit before the current tick.
     pub(super) fn holds(&self, i: usize, feed: &FeedState) -> bool {
-        self.tick.as_ref().is_some_and(|tick| feed.is_after(tick.after[i].as_ref()))
+        self.tick.as_ref().is_some_and(|tick| feed.is_after(tick.feed_positions[i].as_ref()))
     }
 
-    /// The end of the units that feed `i` may place now.
+    /// Returns the end of the units that feed `i` may place now.
     pub(super) fn unit_end(&self, i: usize, feed: &FeedState) -> usize {
         match &self.tick {
             _ if i == self.feed => feed.cursor.unit + 1,
-            Some(tick) => feed.units_before(tick.after[i].as_ref()),
+            Some(tick) => feed.units_before(tick.feed_positions[i].as_ref()),
             None => usize::MAX,
         }
     }
 
     /// Looks at the clock's next unit.
-    pub(super) fn look(&mut self, feeds: &mut [FeedState], over: bool) -> ClockStep {
+    pub(super) fn look(&mut self, feeds: &mut [FeedState], is_over: bool) -> ClockStep {
         let clock = &mut feeds[self.feed];
         // A journal that has been found empty once is read as it is written.
-        self.is_caught_up |= clock.grows && clock.look.empty_ns != i64::MIN;
+        self.is_caught_up |= clock.grows && clock.availability.empty_ns != i64::MIN;
         clock.head = None;
         let Some(index) = clock.in_hand() else {
             self.tick = None;
@@ -174,27 +177,28 @@ impl ClockMerge {
         let block = &clock.queue[index].block;
         let (unit, source) = (block.units[clock.cursor.unit], block.source);
         if self.tick.as_ref().is_none_or(|t| (t.source, t.offset) != (source, unit.offset)) {
-            let at = (unit.offset - block.base) as usize;
-            let line = block.bytes.get(at..at + unit.length as usize).unwrap_or_default();
-            let tick = unit.what.is_events().then(|| ClockTick::parse(line).ok()).flatten();
+            let start = (unit.offset - block.base) as usize;
+            let line = block.bytes.get(start..start + unit.length as usize).unwrap_or_default();
+            let tick = unit.kind.is_events().then(|| ClockTick::parse(line).ok()).flatten();
             self.tick = tick.map(|mut tick| TickAtHand {
                 source,
                 offset: unit.offset,
-                after: feeds.iter().map(|feed| tick.after.remove(&feed.name)).collect(),
+                feed_positions: feeds.iter().map(|feed| tick.after.remove(&feed.name)).collect(),
                 ts: UnixNanos(tick.ts),
-                ahead: tick.ahead,
+                is_ahead: tick.ahead,
             });
         }
         let clock = &mut feeds[self.feed];
-        let ahead = self.tick.as_ref().is_some_and(|tick| tick.ahead);
-        let ts = if ahead { clock.running_max } else { clock.running_max.max(unit.ts) };
-        clock.head = Some(FeedHead { ts, ahead });
+        let is_ahead = self.tick.as_ref().is_some_and(|tick| tick.is_ahead);
+        let ts = if is_ahead { clock.running_max } else { clock.running_max.max(unit.ts) };
+        clock.head = Some(FeedHead { ts, is_ahead });
         // A mark, or a line that is no tick, has no place of its own. At the end of a run nothing more comes before it.
         let Some(tick) = &self.tick else { return ClockStep::Place };
-        let others = || feeds.iter().enumerate().filter(|(i, _)| *i != self.feed);
-        let has_more = others().any(|(i, f)| f.in_hand().is_some() && !f.is_after(tick.after[i].as_ref()));
-        let passed = || others().all(|(i, feed)| feed.has_passed(tick.after[i].as_ref()));
-        match !has_more && (over || passed()) {
+        let other_feeds = || feeds.iter().enumerate().filter(|(i, _)| *i != self.feed);
+        let has_more =
+            other_feeds().any(|(i, f)| f.in_hand().is_some() && !f.is_after(tick.feed_positions[i].as_ref()));
+        let passed = || other_feeds().all(|(i, feed)| feed.has_passed(tick.feed_positions[i].as_ref()));
+        match !has_more && (is_over || passed()) {
             true => ClockStep::Place,
             false => ClockStep::Others,
         }
@@ -206,7 +210,7 @@ impl ClockMerge {
             self.placed += 1;
             self.owed = false;
             if let Some(writer) = &mut self.writer {
-                writer.timer.note_tick(tick.ts, tick.ahead);
+                writer.timer.note_tick(tick.ts, tick.is_ahead);
             }
         }
     }
@@ -221,7 +225,7 @@ impl ClockMerge {
         }
     }
 
-    /// When the merge is to look again for the clock's sake, on the intake's clock.
+    /// Returns when the merge must check the clock again, on the intake's clock.
     pub(super) fn due_ns(&self, feeds: &[FeedState], now_ns: i64) -> i64 {
         match &self.writer {
             _ if self.is_awaited(&feeds[self.feed]) => now_ns,
@@ -267,11 +271,11 @@ impl BlockSequencer {
         // Acquire: pairs with the Release of who stopped the receivers; what is written now, nobody reads.
         let stopping = self.stopping.as_ref().is_some_and(|stopping| stopping.load(Ordering::Acquire));
         let Some(writer) = clock.writer.as_mut().filter(|_| ready && !stopping) else { return };
-        let (feeds, own) = (&self.feeds, clock.feed);
+        let (feeds, clock_index) = (&self.feeds, clock.feed);
         let reference = TickReference { placed_max: self.placed_max, lead: self.lead };
         clock.owed = writer.write(self.patience.now_ns, &reference, || {
-            let others = feeds.iter().enumerate().filter(|(i, _)| *i != own);
-            let places = others.filter_map(|(_, feed)| {
+            let other_feeds = feeds.iter().enumerate().filter(|(i, _)| *i != clock_index);
+            let places = other_feeds.filter_map(|(_, feed)| {
                 let UnitPlace { source, offset, part } = feed.passed?;
                 Some((
                     feed.name.clone(),

@@ -32,11 +32,11 @@ impl BlockSequencer {
         let mut head = feed.head.take();
         let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
             feed;
-        let BlockJob { block, sorted, .. } = &mut *queue[index];
+        let BlockJob { block, format, .. } = &mut *queue[index];
         let run = FramePieceBuilder { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
         let mut emit = UnitEmitter {
             block,
-            sorted: sorted.as_deref(),
+            format: format.as_deref(),
             sources,
             cursor,
             sessions,
@@ -45,7 +45,7 @@ impl BlockSequencer {
             open_sources,
             grows: *grows,
             late: &mut feed.late,
-            ahead: &mut feed.ahead,
+            clock_ahead: &mut feed.clock_ahead,
             link: self.stats.as_ref().map(|stats| &stats.feeds[i].link),
             run,
             placed_max: &mut self.placed_max,
@@ -58,12 +58,12 @@ impl BlockSequencer {
         while emit.cursor.unit < unit_end
             && let Some(&unit) = emit.block.units.get(emit.cursor.unit)
         {
-            let ahead = match head.take() {
-                Some(head) => head.ahead,
+            let is_ahead = match head.take() {
+                Some(head) => head.is_ahead,
                 None if bounds.is_in_doubt(&unit, &emit.sources[emit.block.source], ceiling) => break,
                 None => false,
             };
-            let ts = if ahead { *emit.running_max } else { (*emit.running_max).max(unit.ts) };
+            let ts = if is_ahead { *emit.running_max } else { (*emit.running_max).max(unit.ts) };
             if ts > limit {
                 break;
             }
@@ -71,10 +71,10 @@ impl BlockSequencer {
             if emit.may_be_part(&unit) && emit.part(&unit)? {
                 continue;
             }
-            if !ahead && emit.is_plain(&unit) {
-                emit.plain(&unit);
+            if !is_ahead && emit.is_plain(&unit) {
+                emit.emit_plain(&unit);
             } else {
-                emit.unit(&unit, ahead)?;
+                emit.emit_unit(&unit, is_ahead)?;
             }
         }
         let end = emit.cursor.arena;
@@ -90,7 +90,7 @@ impl BlockSequencer {
 /// Units of one block on their way to the tape.
 struct UnitEmitter<'e> {
     block: &'e mut Block,
-    sorted: Option<&'e VersionedFormat>,
+    format: Option<&'e VersionedFormat>,
     // The feed's state.
     sources: &'e mut Vec<SourceState>,
     cursor: &'e mut BlockCursor,
@@ -100,7 +100,7 @@ struct UnitEmitter<'e> {
     open_sources: &'e mut usize,
     grows: bool,
     late: &'e mut u64,
-    ahead: &'e mut u64,
+    clock_ahead: &'e mut u64,
     link: Option<&'e FeedLinkStatus>,
     // The sequencer's state.
     run: FramePieceBuilder<'e>,
@@ -113,19 +113,19 @@ struct UnitEmitter<'e> {
     counters: &'e RunCounters,
 }
 
-/// The time flag that the frames of a unit get; `ahead` comes first where both hold.
+/// The time flag for the frames of a unit; `ahead` has priority over the other flag.
 #[derive(Clone, Copy)]
 struct TimeFlags {
-    ahead: bool,
+    is_ahead: bool,
     late: bool,
 }
 
 impl UnitEmitter<'_> {
-    /// Whether a unit is a message with events, none of which changes on its way to the tape, in its place in time.
+    /// Returns whether a unit is a message with events that go to the tape unchanged and in order of time.
     #[inline]
     fn is_plain(&self, unit: &BlockMessage) -> bool {
         let state = &self.sources[self.block.source];
-        unit.what.is_events()
+        unit.kind.is_events()
             && unit.fixups_end as usize == self.cursor.fixup
             && unit.offset >> 32 == 0
             && state.defined
@@ -134,9 +134,9 @@ impl UnitEmitter<'_> {
             && *self.running_max >= *self.placed_max
     }
 
-    /// Takes a plain unit, as nearly all are: it goes where it is, as it is.
+    /// Emits a plain unit, as nearly all are: its frames stay in place and unchanged.
     #[inline]
-    fn plain(&mut self, unit: &BlockMessage) {
+    fn emit_plain(&mut self, unit: &BlockMessage) {
         *self.placed_max = *self.running_max;
         *self.events += u64::from(unit.events);
         self.cursor.unit += 1;
@@ -145,19 +145,22 @@ impl UnitEmitter<'_> {
     }
 
     /// Takes any other unit.
-    fn unit(&mut self, unit: &BlockMessage, ahead: bool) -> Result<(), Error> {
+    fn emit_unit(&mut self, unit: &BlockMessage, is_ahead: bool) -> Result<(), Error> {
         let frames = self.cursor.arena..unit.end as usize;
-        let late = *self.running_max < *self.placed_max && !unit.is_progress() && !ahead;
+        let late = *self.running_max < *self.placed_max && !unit.is_progress() && !is_ahead;
         if !self.account(unit, &frames)? {
             self.run.skip(frames);
         } else {
             let source = self.source_of(unit, &frames);
-            self.flag(unit, &frames, TimeFlags { ahead, late });
-            let own = self.cursor.fixup..unit.fixups_end as usize;
+            self.flag(unit, &frames, TimeFlags { is_ahead, late });
+            let fixup_range = self.cursor.fixup..unit.fixups_end as usize;
             let cursor = &*self.cursor;
-            match self.block.full_dictionary(own.clone(), self.names.0, |fixup| cursor.resolved_id(fixup)) {
+            match self
+                .block
+                .full_dictionary(fixup_range.clone(), self.names.0, |fixup| cursor.resolved_id(fixup))
+            {
                 Some(dict) => self.refuse(unit, frames, source, late, dict)?,
-                None => self.place(unit, &frames, own),
+                None => self.place_unit(unit, &frames, fixup_range),
             }
         }
         self.step_over(unit);
@@ -170,7 +173,7 @@ impl UnitEmitter<'_> {
         self.cursor.arena = unit.end as usize;
         self.cursor.fixup = unit.fixups_end as usize;
         self.cursor.raw = unit.raw_end as usize;
-        if self.cursor.unit >= self.cursor.noted && self.cursor.unit < self.block.units.len() {
+        if self.cursor.unit >= self.cursor.recorded_units_end && self.cursor.unit < self.block.units.len() {
             self.cursor.note_stretch(self.block, self.sessions);
         }
     }
@@ -179,7 +182,7 @@ impl UnitEmitter<'_> {
     fn account(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> Result<bool, Error> {
         let state = &mut self.sources[self.block.source];
         let is_new = state.on_tape_through.is_none_or(|t| unit.offset > t);
-        match unit.what {
+        match unit.kind {
             BlockMessageKind::Events | BlockMessageKind::Numbered { .. } => {}
             BlockMessageKind::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
             BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => {
@@ -205,7 +208,8 @@ impl UnitEmitter<'_> {
         Ok(is_new)
     }
 
-    /// Another mapping decodes the rest of the source after this unit. It starts fresh here, also after a restart.
+    /// Switches to another mapping for the rest of the source after this unit. It starts fresh here, also after a
+    /// restart.
     fn switch(&mut self, unit: &BlockMessage, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {
@@ -215,7 +219,7 @@ impl UnitEmitter<'_> {
             progress_frame(&mut self.block.added, &mark, state.tally, self.sessions);
             self.run.insert(frames.start, start..self.block.added.len());
         }
-        state.switch(self.sorted.map(|s| s.sort.clone()).unwrap_or_default());
+        state.switch_format(self.format.map(|s| s.format_id.clone()).unwrap_or_default());
     }
 
     /// Puts the bytes of a message in quarantine into the raw log, where they are new, and their place into its event.
@@ -248,22 +252,24 @@ impl UnitEmitter<'_> {
         *self.open_sources -= usize::from(end && !self.grows);
     }
 
-    /// The id of the definition with the first bytes of the source, which is added where the tape does not have it; that
-    /// of the source where a message in quarantine has these bytes itself.
+    /// Returns the id of the definition with the first bytes of the source; adds the definition if the tape does not
+    /// have it. Returns the source's id if a message in quarantine has these bytes itself.
     fn headed(&mut self, unit: &BlockMessage, from: usize, source: u32) -> u32 {
         if !self.block.is_head_defined {
             return source;
         }
         let state = &mut self.sources[self.block.source];
         let start = self.block.added.len();
-        let id = state.headed(unit.offset, &self.block.head, self.next_source, &mut self.block.added);
+        let id =
+            state.head_definition_id(unit.offset, &self.block.head, self.next_source, &mut self.block.added);
         if self.block.added.len() > start {
             self.run.insert(from, start..self.block.added.len());
         }
         id
     }
 
-    /// The id of the source's definition for this unit, which is added where the tape does not have it; the frames get it.
+    /// Returns the id of the source's definition for this unit and writes it into the frames. Adds the definition if
+    /// the tape does not have it.
     fn source_of(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> u32 {
         let state = &mut self.sources[self.block.source];
         if !state.defined {
@@ -283,7 +289,7 @@ impl UnitEmitter<'_> {
             }
             source = id;
         }
-        if unit.what == BlockMessageKind::Quarantine {
+        if unit.kind == BlockMessageKind::Quarantine {
             source = self.headed(unit, frames.start, source);
         }
         if source != self.block.decoded_as {
@@ -292,17 +298,16 @@ impl UnitEmitter<'_> {
         source
     }
 
-    /// Flags the frames of a unit whose time leads, or that comes after its time order; any other one moves that
-    /// order.
+    /// Flags the frames of a unit whose time leads, or that is late. Any other unit moves the time order.
     fn flag(&mut self, unit: &BlockMessage, frames: &Range<usize>, time: TimeFlags) {
-        if time.ahead {
+        if time.is_ahead {
             mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
-            if *self.ahead == 0
+            if *self.clock_ahead == 0
                 && let Some(link) = self.link
             {
                 link.note(lead_note(unit, *self.running_max));
             }
-            *self.ahead += 1;
+            *self.clock_ahead += 1;
         } else if time.late {
             mark(&mut self.block.arena[frames.clone()], flags::LATE);
             *self.late += u64::from(!frames.is_empty());
@@ -312,11 +317,11 @@ impl UnitEmitter<'_> {
     }
 
     /// Has the frames of a unit go onto the tape, with the ids of its names and the definitions of those that are new.
-    fn place(&mut self, unit: &BlockMessage, frames: &Range<usize>, own: Range<usize>) {
+    fn place_unit(&mut self, unit: &BlockMessage, frames: &Range<usize>, fixup_range: Range<usize>) {
         *self.events += u64::from(unit.events);
-        let repeat = matches!(unit.what, BlockMessageKind::Repeat { .. });
+        let repeat = matches!(unit.kind, BlockMessageKind::Repeat { .. });
         let mut flagged = frames.start;
-        for f in own {
+        for f in fixup_range {
             let fixup = self.block.fixups[f];
             if repeat {
                 self.run.flag(self.block, &mut flagged, fixup.frame as usize);
@@ -326,14 +331,14 @@ impl UnitEmitter<'_> {
                 id => id,
             };
             let width = if fixup.dict == NameKind::Venue { 2 } else { 4 };
-            patch(&mut self.block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
+            patch(&mut self.block.arena, fixup.id_offset as usize, &id.to_le_bytes()[..width]);
         }
         if repeat {
             self.run.flag(self.block, &mut flagged, frames.end);
         }
     }
 
-    /// The id of one of the block's own names; a new one gets its definition before the frame.
+    /// Returns the id of the block's own name; a new name gets its definition before the frame.
     fn define_name(&mut self, fixup: &IdFixup) -> u32 {
         let (dictionary, defined) = &mut self.names;
         let name = self.block.names.name(fixup.dict, fixup.id).expect("the block's own name");
@@ -373,10 +378,10 @@ impl UnitEmitter<'_> {
         Ok(())
     }
 
-    /// Whether a unit may be a part of a large message, or end one.
+    /// Returns whether a unit may be a part of a large message, or end one.
     #[inline]
     fn may_be_part(&self, unit: &BlockMessage) -> bool {
-        self.large.is_some() || matches!(unit.what, BlockMessageKind::QuarantinePart { first: true, .. })
+        self.large.is_some() || matches!(unit.kind, BlockMessageKind::QuarantinePart { first: true, .. })
     }
 
     /// Puts a unit to the large message that it continues, and places the message where it is whole now; whether the unit was
@@ -424,28 +429,29 @@ struct LargeUnit<'a> {
 /// The outcome for a large message.
 #[derive(Default)]
 struct LargeOutcome {
-    /// Where in the block's added frames those of a message are that is whole now, and where of these its event begins.
+    /// Where the frames of a message that is complete now are in the block's added frames, and where its event begins
+    /// in them.
     placed: Option<(Range<usize>, usize)>,
     /// The unit was a part, or a mark within one, and is done with.
     is_part: bool,
 }
 
-/// Puts a unit to the large message that it continues, and places the message where the unit is its last part or none.
+/// Adds a unit to the large message that it continues. Places the message if the unit is its last part, or no part.
 #[cold]
 fn large_step(
     large: &mut Option<Box<LargeMessage>>,
     sources: &mut [SourceState],
     block: &mut Block,
-    at: LargeUnit<'_>,
+    large_unit: LargeUnit<'_>,
 ) -> Result<LargeOutcome, Error> {
-    let unit = block.units[at.unit];
+    let unit = block.units[large_unit.unit];
     let mut outcome = LargeOutcome::default();
-    let whole = match large.as_mut() {
+    let is_complete = match large.as_mut() {
         Some(open) if open.continues(&unit, block.source) => {
-            open.add(&block.raw[at.raw.clone()])?;
-            block.count_as_part(at.unit);
+            open.add(&block.raw[large_unit.raw.clone()])?;
+            block.count_as_part(large_unit.unit);
             outcome.is_part = true;
-            unit.what == BlockMessageKind::QuarantinePart { first: false, last: true }
+            unit.kind == BlockMessageKind::QuarantinePart { first: false, last: true }
         }
         Some(open) if open.hides(&unit, block.source) => {
             outcome.is_part = true;
@@ -453,38 +459,38 @@ fn large_step(
         }
         open => open.is_some(),
     };
-    if let Some(open) = large.take_if(|_| whole) {
+    if let Some(open) = large.take_if(|_| is_complete) {
         let (state, added) = (&mut sources[open.source], &mut block.added);
-        let place = LargeDestination {
+        let destination = LargeDestination {
             state,
-            next_source: at.next_source,
-            log: &mut *at.log,
+            next_source: large_unit.next_source,
+            log: &mut *large_unit.log,
             added,
-            running_max: at.running_max,
+            running_max: large_unit.running_max,
         };
-        outcome.placed = open.close(place)?;
+        outcome.placed = open.close(destination)?;
     }
-    if !outcome.is_part && matches!(unit.what, BlockMessageKind::QuarantinePart { first: true, .. }) {
-        let wanted = sources[block.source].on_tape_through.is_none_or(|t| unit.offset > t);
-        let spool = if wanted { Some(at.log.spool()?) } else { None };
-        let (frame, raw) = (&block.arena[at.frames.clone()], &block.raw[at.raw.clone()]);
+    if !outcome.is_part && matches!(unit.kind, BlockMessageKind::QuarantinePart { first: true, .. }) {
+        let is_new = sources[block.source].on_tape_through.is_none_or(|t| unit.offset > t);
+        let spool = if is_new { Some(large_unit.log.spool()?) } else { None };
+        let (frame, raw) = (&block.arena[large_unit.frames.clone()], &block.raw[large_unit.raw.clone()]);
         *large = Some(Box::new(LargeMessage::begin(block, &unit, frame, raw, spool)?));
         outcome.is_part = true;
     }
     Ok(outcome)
 }
 
-/// The stretch of a block's arena that is being sequenced, as pieces.
+/// The part of a block's arena that is being sequenced, as pieces.
 struct FramePieceBuilder<'p> {
     pieces: &'p mut Vec<FramePiece>,
     feed: usize,
     block: usize,
-    /// Start of what has not become a piece yet.
+    /// Start of the frames that are not yet in a piece.
     start: usize,
 }
 
 impl FramePieceBuilder<'_> {
-    /// Puts what was added to the block before the frame at `before`.
+    /// Inserts frames that were added to the block before the frame at `before`.
     fn insert(&mut self, before: usize, added: Range<usize>) {
         self.push(false, self.start..before);
         self.push(true, added);
@@ -509,8 +515,8 @@ impl FramePieceBuilder<'_> {
         self.start = frames.end;
     }
 
-    fn end(mut self, at: usize) {
-        self.push(false, self.start..at);
+    fn end(mut self, frame_end: usize) {
+        self.push(false, self.start..frame_end);
     }
 
     fn push(&mut self, added: bool, range: Range<usize>) {
@@ -530,13 +536,13 @@ impl FramePieceBuilder<'_> {
 /// A message with events that cannot go onto the tape.
 struct RefusedUnit<'u> {
     unit: &'u BlockMessage,
-    /// The time of its place, [`NO_TS`] where the feed has none yet.
+    /// The time of its place; [`NO_TS`] until the feed has one.
     ts: UnixNanos,
     /// Id of the source's definition.
     source: u32,
 }
 
-/// Quarantines a message whose names have no place in `dict`; gives where its event is in `added`.
+/// Quarantines a message whose names have no place in `dict`; returns where its event is in `added`.
 fn refuse(
     block: &mut Block,
     log: &mut RawLog,
@@ -544,11 +550,11 @@ fn refuse(
     dict: NameKind,
 ) -> Result<Range<usize>, Error> {
     let RefusedUnit { unit, ts, source } = message;
-    let at = (unit.offset - block.base) as usize;
-    let raw = &block.bytes[at..at + unit.length as usize];
+    let message_start = (unit.offset - block.base) as usize;
+    let raw = &block.bytes[message_start..message_start + unit.length as usize];
     let raw_at = log.append(raw)?;
     let detail = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
-    let why = QuarantineDetails {
+    let details = QuarantineDetails {
         ts: if ts == NO_TS { UnixNanos(0) } else { ts },
         source,
         offset: unit.offset,
@@ -560,27 +566,27 @@ fn refuse(
         concern: &AffectedBooks::Feed,
     };
     let start = block.added.len();
-    quarantine_frame(&mut block.added, &why);
+    quarantine_frame(&mut block.added, &details);
     Ok(start..block.added.len())
 }
 
-/// The bytes of a message: raw ones where it was refused.
+/// Returns the bytes of a message: its raw bytes if it was refused.
 fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockMessage, raw: &'b [u8]) -> &'b [u8] {
-    match unit.what {
+    match unit.kind {
         BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => raw,
         _ => {
-            let at = (unit.offset - base) as usize;
-            bytes.get(at..at + unit.length as usize).unwrap_or_default()
+            let start = (unit.offset - base) as usize;
+            bytes.get(start..start + unit.length as usize).unwrap_or_default()
         }
     }
 }
 
-/// The report of the first message of a feed that leads.
+/// Describes the first message of a feed that leads.
 #[cold]
 fn lead_note(unit: &BlockMessage, running_max: UnixNanos) -> String {
-    let beside = if running_max == NO_TS { "none" } else { &running_max.0.to_string() };
+    let latest_text = if running_max == NO_TS { "none" } else { &running_max.0.to_string() };
     format!(
-        "the event at byte {} has the time {} (ns since 1970), which leads by more than it may; the feed's latest is {beside}. \
+        "the event at byte {} has the time {} (ns since 1970), which leads by more than it may; the feed's latest is {latest_text}. \
          It is flagged clock_ahead and does not move the merge; so are further ones, and the figures count them",
         unit.offset, unit.ts.0
     )
@@ -595,16 +601,16 @@ fn mark(mut run: &mut [u8], flag: u8) {
     }
 }
 
-fn patch_each(mut run: &mut [u8], at: usize, bytes: &[u8]) {
+fn patch_each(mut run: &mut [u8], offset: usize, bytes: &[u8]) {
     while !run.is_empty() {
-        patch(run, at, bytes);
+        patch(run, offset, bytes);
         let len = FrameHeader::read(run).len_bytes();
         run = &mut run[len..];
     }
 }
 
-fn patch(frame: &mut [u8], at: usize, bytes: &[u8]) {
-    frame[at..at + bytes.len()].copy_from_slice(bytes);
+fn patch(frame: &mut [u8], offset: usize, bytes: &[u8]) {
+    frame[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 
 /// Where a quarantine event says its place in the raw log; the tests hold it against the schema.
@@ -618,6 +624,6 @@ mod tests {
     #[test]
     fn the_place_in_the_raw_log_stands_where_the_schema_says() {
         let slot = EventSchema::for_kind(EventKind::Quarantine).get(EventField::RawAt).unwrap().slot;
-        assert_eq!(slot, FieldLayout::UInt { at: RAW_AT as u16, width: 8 });
+        assert_eq!(slot, FieldLayout::UInt { offset: RAW_AT as u16, width: 8 });
     }
 }

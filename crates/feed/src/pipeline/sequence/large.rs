@@ -19,7 +19,7 @@ use crate::quarantine::{RawLog, RawSpool};
 use std::ops::Range;
 use unitape_model::{Event, EventField, EventValue, UnixNanos};
 
-/// A message of which the last part has not come.
+/// A message whose last part has not arrived.
 #[derive(Debug)]
 pub struct LargeMessage {
     /// Index of its source.
@@ -32,7 +32,7 @@ pub struct LargeMessage {
     detail: String,
     /// Its first part, by which a source may be known.
     first: Vec<u8>,
-    /// The bytes; none where the message is on the tape already.
+    /// The bytes; `None` if the message is on the tape already.
     spool: Option<RawSpool>,
     hasher: blake3::Hasher,
 }
@@ -75,35 +75,35 @@ impl LargeMessage {
         Ok(this)
     }
 
-    /// Whether the unit is the next part of it.
+    /// Returns whether the unit is the next part of the large message.
     pub fn continues(&self, unit: &BlockMessage, source: usize) -> bool {
-        matches!(unit.what, BlockMessageKind::QuarantinePart { first: false, .. })
+        matches!(unit.kind, BlockMessageKind::QuarantinePart { first: false, .. })
             && (source, unit.offset) == (self.source, self.end)
     }
 
-    /// Whether the unit is a mark of progress within it.
+    /// Returns whether the unit is a mark of progress within the large message.
     pub fn hides(&self, unit: &BlockMessage, source: usize) -> bool {
-        matches!(unit.what, BlockMessageKind::Progress { end: false, .. })
+        matches!(unit.kind, BlockMessageKind::Progress { end: false, .. })
             && (source, unit.offset) == (self.source, self.end)
     }
 
     /// Adds a part.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn add(&mut self, raw: &[u8]) -> Result<(), Error> {
         self.end += raw.len() as u64;
         self.hasher.update(raw);
         self.spool.as_mut().map_or(Ok(()), |spool| spool.add(raw))
     }
 
-    /// Writes its event; gives where in `added` the frames are, and where of these the event begins. Nothing where it is on
+    /// Writes its event; returns where in `added` the frames are, and where of these the event begins. Nothing where it is on
     /// the tape already.
     ///
     /// # Errors
-    /// When the disk refuses.
-    pub fn close(self, place: LargeDestination<'_>) -> Result<Option<(Range<usize>, usize)>, Error> {
-        let LargeDestination { state, next_source, log, added, running_max } = place;
+    /// Fails if the disk refuses.
+    pub fn close(self, destination: LargeDestination<'_>) -> Result<Option<(Range<usize>, usize)>, Error> {
+        let LargeDestination { state, next_source, log, added, running_max } = destination;
         let Some(spool) = self.spool else { return Ok(None) };
         let start = added.len();
         if !state.defined {
@@ -118,7 +118,7 @@ impl LargeMessage {
             source = id;
         }
         let raw = RawDigest { length: self.end - self.offset, hash: Some(self.hasher.finalize()) };
-        let why = QuarantineDetails {
+        let details = QuarantineDetails {
             ts: if running_max == NO_TS { UnixNanos(0) } else { running_max },
             source,
             offset: self.offset,
@@ -130,7 +130,7 @@ impl LargeMessage {
             concern: &AffectedBooks::Feed,
         };
         let event = added.len();
-        quarantine_frame(added, &why);
+        quarantine_frame(added, &details);
         Ok(Some((start..added.len(), event)))
     }
 }

@@ -4,7 +4,7 @@ use super::BlockSequencer;
 use std::sync::atomic::Ordering;
 
 impl BlockSequencer {
-    /// Notes that feed `i` waits no more with what it has at hand.
+    /// Notes that no available unit of feed `i` waits any more.
     #[inline]
     pub(super) fn note_placed(&mut self, i: usize) {
         if let Some(since) = self.feeds[i].held_since.take()
@@ -14,7 +14,7 @@ impl BlockSequencer {
         }
     }
 
-    /// Notes for what the merge waits now: with what came at a time, and until when at most.
+    /// Notes for which arrival time the merge waits now, and until when at most.
     pub(super) fn note_waiting(&mut self, waits: Option<(i64, i64)>) {
         let now_ns = self.patience.now_ns;
         let Some(stats) = &self.stats else { return };

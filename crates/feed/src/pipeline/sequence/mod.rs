@@ -48,9 +48,9 @@ pub struct BlockSequencer {
     /// Next id of a source definition.
     next_source: u32,
     pieces: Vec<FramePiece>,
-    /// Events of the pieces in hand.
+    /// Events of the current pieces.
     events: u64,
-    /// Events by kind of what was copied here; workers count what they copy.
+    /// Events by kind that were copied here; workers count the events that they copy.
     pub by_kind: KindCounts,
     /// Blocks of this run have findings; only the tape says how many of these it did not have before.
     pub has_findings: bool,
@@ -58,7 +58,7 @@ pub struct BlockSequencer {
     spares: Vec<Box<BlockJob>>,
     counters: Arc<RunCounters>,
     patience: MergeTimer,
-    /// The latest time that was placed; what comes before it is late.
+    /// The latest time that was placed; a unit with an earlier time is late.
     placed_max: UnixNanos,
     /// The latest time that was placed when the run began.
     placed_before: UnixNanos,
@@ -68,25 +68,26 @@ pub struct BlockSequencer {
     /// For a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
-    /// Where it is noted what was read of files that may grow; none where no feed has such.
+    /// Notes how far growing files were read; `None` if no feed has such files.
     open_sources: Option<SourceNotesWriter>,
-    /// The feed whose messages are ticks; none where there is none.
+    /// The feed whose messages are ticks, if there is one.
     clock: Option<Box<ClockMerge>>,
 }
 
 /// The timer of a waiting merge.
 #[derive(Debug, Default)]
 pub struct MergeTimer {
-    /// When it is to look again, on the intake's clock; the intake reads it. `i64::MAX`: not before something comes.
+    /// When the merge must check again, on the intake's clock; the intake reads it. `i64::MAX`: not before new data
+    /// arrives.
     due_ns: Arc<AtomicI64>,
     /// The time when the current block was claimed.
     now_ns: i64,
     /// It waits no more: all that is at hand is placed.
-    over: bool,
+    is_over: bool,
 }
 
 impl MergeTimer {
-    /// A timer whose intake reads `due_ns`.
+    /// Makes a timer whose intake reads `due_ns`.
     pub fn new(due_ns: Arc<AtomicI64>) -> Self {
         Self { due_ns, ..Self::default() }
     }
@@ -116,7 +117,7 @@ pub struct InitialSequencerState {
     pub stats: Option<Arc<RunMonitor>>,
 }
 
-/// A stretch of frames that goes onto the tape unchanged.
+/// A range of frames that goes onto the tape unchanged.
 #[derive(Clone, Copy, Debug)]
 struct FramePiece {
     feed: u32,
@@ -137,15 +138,15 @@ pub struct TapePlacement {
 }
 
 impl TapePlacement {
-    /// Copies the block onto the tape and publishes it, and counts its events. Gives the block back for its next
+    /// Copies the block onto the tape and publishes it, and counts its events. Returns the block back for its next
     /// bytes.
     ///
     /// # Errors
-    /// When the tape refuses; the claim is then lost and the tape must be opened again.
+    /// Fails if the tape refuses; the claim is then lost and the tape must be opened again.
     pub fn copy_to_tape(self, by_kind: &mut KindCounts) -> Result<(Box<BlockJob>, PieceBuffer), Error> {
         let TapePlacement { job, pieces, mut claim } = self;
         for p in &pieces {
-            claim.put_each(p.of(&job.block), |header| count(header, by_kind))?;
+            claim.write_frames_each(p.bytes_in(&job.block), |header| count(header, by_kind))?;
         }
         claim.publish();
         Ok((job, PieceBuffer(pieces)))
@@ -157,14 +158,14 @@ impl TapePlacement {
 pub struct PieceBuffer(Vec<FramePiece>);
 
 impl FramePiece {
-    fn of<'b>(&self, block: &'b Block) -> &'b [u8] {
+    fn bytes_in<'b>(&self, block: &'b Block) -> &'b [u8] {
         let bytes = if self.added { &block.added } else { &block.arena };
         &bytes[self.start as usize..self.end as usize]
     }
 }
 
 impl BlockSequencer {
-    /// A sequencer that has placed nothing in this run.
+    /// Makes a sequencer that has placed nothing in this run.
     pub fn new(start: InitialSequencerState) -> Self {
         Self {
             writer: start.writer,
@@ -201,32 +202,32 @@ impl BlockSequencer {
         self.stopping = Some(stopping);
     }
 
-    /// Has it note what it reads of files that may grow.
+    /// Sets the writer that notes how far growing files were read.
     pub fn note_sources(&mut self, open_sources: SourceNotesWriter) {
         self.open_sources = Some(open_sources);
     }
 
-    /// The names known so far; a worker's first snapshot.
+    /// Returns the names known so far, which are a worker's first snapshot.
     pub fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }
 
     /// Brings a worker's snapshot up to date; `seen` is how much of the definitions it has.
-    pub fn publish(&self, known: &mut Dictionary, seen: &mut usize) {
-        for &(dict, id) in &self.defined[*seen..] {
+    pub fn publish(&self, dictionary: &mut Dictionary, definition_count: &mut usize) {
+        for &(dict, id) in &self.defined[*definition_count..] {
             let name = self.dictionary.name(dict, id).expect("defined");
-            let follows = known.define(dict, id, name.as_bytes());
+            let follows = dictionary.define(dict, id, name.as_bytes());
             debug_assert!(follows, "definitions are published in order");
         }
-        *seen = self.defined.len();
+        *definition_count = self.defined.len();
     }
 
-    /// The feed of this index.
+    /// Returns the feed at this index.
     pub fn feed(&mut self, index: usize) -> &mut FeedState {
         &mut self.feeds[index]
     }
 
-    /// A block to be used again.
+    /// Takes a block that can be reused.
     pub fn spare(&mut self) -> Option<Box<BlockJob>> {
         self.spares.pop()
     }
@@ -239,21 +240,21 @@ impl BlockSequencer {
         }
     }
 
-    /// Takes the next block in order and gives places to all that can be placed now.
+    /// Takes the next block in order and places all units that can be placed now.
     ///
     /// # Errors
-    /// When the tape or the raw log cannot take more.
-    pub fn take(&mut self, mut job: Box<BlockJob>) -> Result<Option<TapePlacement>, Error> {
-        for (feed, look) in self.feeds.iter_mut().zip(&job.looks) {
-            feed.look = *look;
+    /// Fails if the tape or the raw log cannot take more.
+    pub fn sequence_block(&mut self, mut job: Box<BlockJob>) -> Result<Option<TapePlacement>, Error> {
+        for (feed, look) in self.feeds.iter_mut().zip(&job.availabilities) {
+            feed.availability = *look;
         }
         self.patience.now_ns = job.claimed_ns;
         let feed = &mut self.feeds[job.block.feed];
-        match job.turn {
+        match job.kind {
             BlockKind::Bytes => {}
             BlockKind::Tick | BlockKind::FeedEnd | BlockKind::FeedStop => {
-                feed.closed |= job.turn == BlockKind::FeedEnd;
-                if job.turn == BlockKind::FeedStop
+                feed.closed |= job.kind == BlockKind::FeedEnd;
+                if job.kind == BlockKind::FeedStop
                     && let Some(clock) = self.clock.as_mut().filter(|clock| clock.feed == job.block.feed)
                 {
                     clock.stop();
@@ -261,36 +262,36 @@ impl BlockSequencer {
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
                 self.spares.push(job);
-                let plan = self.place()?;
+                let plan = self.place_units()?;
                 self.tick();
                 return Ok(plan);
             }
         }
-        let BlockJob { block, sorted, .. } = &mut *job;
-        feed.sources[block.source].seen += block.tally.messages;
+        let BlockJob { block, format, .. } = &mut *job;
+        feed.sources[block.source].sequenced_messages += block.tally.messages;
         self.has_findings |= block.has_findings;
         feed.keep_leftover(block);
         if feed.rotates
             && let Some(stats) = &self.stats
         {
-            stats.feeds[block.feed].settle(feed.settled());
+            stats.feeds[block.feed].set_journal_position(feed.settled());
         }
         self.counters.messages.fetch_add(block.tally.messages, Ordering::Relaxed);
         self.counters.events.fetch_add(block.tally.events, Ordering::Relaxed);
         self.counters.quarantined.fetch_add(block.tally.quarantined, Ordering::Relaxed);
         let state = &feed.sources[block.source];
-        if sorted.as_ref().is_some_and(|s| s.sort != state.sort) {
+        if format.as_ref().is_some_and(|s| s.format_id != state.format_id) {
             block.begin_with_switch();
         }
         let content = &mut feed.sources[block.source].content;
         if content.as_mut().is_some_and(|content| !content.add(block)) {
             *content = None;
         }
-        block.done = false;
+        block.is_sequenced = false;
         block.received_min = if feed.received { block.received_first() } else { None };
         feed.queue.push_back(job);
         feed.advance();
-        let plan = self.place()?;
+        let plan = self.place_units()?;
         // Before the messages are published, so that readers that see them on the tape find their source noted.
         self.write_sources(false);
         Ok(plan)
@@ -315,16 +316,16 @@ impl BlockSequencer {
     /// Makes room for the source that begins with this block, when it was found while running.
     pub fn begin(&mut self, job: &mut BlockJob) {
         let Some(facts) = job.begins.take() else { return };
-        let BlockJob { block, sorted, .. } = job;
+        let BlockJob { block, format, .. } = job;
         let feed = &mut self.feeds[block.feed];
         debug_assert_eq!(block.source, feed.sources.len(), "sources begin in order");
-        let sort = sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default();
+        let format_id = format.as_ref().map(|s| s.format_id.clone()).unwrap_or_default();
         feed.sources.push(SourceState {
             feed: feed.name.clone(),
             file: facts.file,
             size: facts.size,
             hash: facts.hash,
-            sort,
+            format_id,
             content: feed.hashes.then(Box::default),
             ..SourceState::default()
         });
@@ -334,14 +335,14 @@ impl BlockSequencer {
     /// of a run.
     ///
     /// # Errors
-    /// As [`BlockSequencer::take`].
+    /// Fails as [`BlockSequencer::sequence_block`] does.
     pub fn flush(&mut self) -> Result<Option<TapePlacement>, Error> {
-        self.patience.over = true;
-        self.place()
+        self.patience.is_over = true;
+        self.place_units()
     }
 
-    /// Says of each feed whose messages wait that they do; whether some do. They are in files and journals, and a later run
-    /// reads them again.
+    /// Reports each feed whose messages still wait; returns whether there are any. They are in files and journals,
+    /// and a later run reads them again.
     pub fn note_left(&self) -> bool {
         let waits = |f: &&FeedState| f.look_waits_unbounded();
         let names: Vec<_> = self.feeds.iter().filter(waits).map(|f| f.name.as_str()).collect();
@@ -358,13 +359,13 @@ impl BlockSequencer {
     }
 
     /// Merges as far as every open feed has something at hand, and claims the place for it.
-    fn place(&mut self) -> Result<Option<TapePlacement>, Error> {
+    fn place_units(&mut self) -> Result<Option<TapePlacement>, Error> {
         self.pieces.clear();
         let waits = loop {
             let step = self
                 .clock
                 .as_mut()
-                .map(|clock| (clock.look(&mut self.feeds, self.patience.over), clock.feed));
+                .map(|clock| (clock.look(&mut self.feeds, self.patience.is_over), clock.feed));
             match step {
                 Some((ClockStep::Wait, _)) => break None,
                 Some((ClockStep::Place, i)) => {
@@ -389,7 +390,7 @@ impl BlockSequencer {
             let came_ns = self.feeds[i].head_came_ns();
             let until = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
             // A unit that waits without bound still waits at the end of the run.
-            if let Some(until) = until().filter(|until| !self.patience.over || *until == i64::MAX) {
+            if let Some(until) = until().filter(|until| !self.patience.is_over || *until == i64::MAX) {
                 break Some((came_ns, until));
             }
             let merged = |j: usize| j != i && !self.is_after_tick(j);
@@ -429,30 +430,31 @@ impl BlockSequencer {
             return Ok(Some(TapePlacement { job, pieces: std::mem::take(&mut self.pieces), claim }));
         }
         for p in &self.pieces {
-            let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize].block);
-            claim.put_each(frames, |header| count(header, &mut self.by_kind))?;
+            let frames = p.bytes_in(&self.feeds[p.feed as usize].queue[p.block as usize].block);
+            claim.write_frames_each(frames, |header| count(header, &mut self.by_kind))?;
         }
         claim.publish();
         self.drop_emptied();
         Ok(None)
     }
 
-    /// Whether the next unit of feed `i` is not to be merged now: it comes after the tick at hand, or is one.
+    /// Returns whether the next unit of feed `i` must not be merged now: it comes after the current tick, or is a
+    /// tick.
     fn is_after_tick(&self, i: usize) -> bool {
         self.clock.as_ref().is_some_and(|clock| i == clock.feed || clock.holds(i, &self.feeds[i]))
     }
 
-    /// Looks at the next unit of feed `i`; gives the time by which it is merged.
+    /// Looks at the next unit of feed `i`; returns the time by which it is merged.
     #[inline]
     fn look_at_head(&mut self, i: usize) -> Option<UnixNanos> {
         let bounds = self.bounds();
         let (before, rest) = self.feeds.split_at_mut(i);
         let (feed, after) = rest.split_first_mut().expect("a feed");
-        let others = || {
-            let others = before.iter().chain(after.iter()).filter(|feed| !feed.is_clock);
-            others.filter_map(FeedState::head_ts).max()
+        let latest_other_ts = || {
+            let other_feeds = before.iter().chain(after.iter()).filter(|feed| !feed.is_clock);
+            other_feeds.filter_map(FeedState::head_ts).max()
         };
-        feed.look_at_head(&bounds, || others().unwrap_or(NO_TS))
+        feed.look_at_head(&bounds, || latest_other_ts().unwrap_or(NO_TS))
     }
 
     fn bounds(&self) -> ClockLeadContext {
@@ -468,7 +470,7 @@ impl BlockSequencer {
     fn report_figures(&self) {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {
-            stats.clock_ahead.store(feed.ahead, Ordering::Relaxed);
+            stats.clock_ahead.store(feed.clock_ahead, Ordering::Relaxed);
             stats.report_figures(&feed.total, feed.late, feed.running_max, &feed.sessions);
             if stats.is_asked() {
                 report_handler(feed, stats);
@@ -476,10 +478,10 @@ impl BlockSequencer {
         }
     }
 
-    /// Gives blocks that are wholly on the tape back.
+    /// Gives back the blocks that are completely on the tape.
     fn drop_emptied(&mut self) {
         for feed in &mut self.feeds {
-            while feed.queue.front().is_some_and(|job| job.block.done) {
+            while feed.queue.front().is_some_and(|job| job.block.is_sequenced) {
                 let job = feed.queue.pop_front().expect("a front");
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
@@ -488,10 +490,10 @@ impl BlockSequencer {
         }
     }
 
-    /// The tape, when all blocks are placed; and the raw log, synced.
+    /// Closes the tape and syncs the raw log; all blocks must be placed.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn close(mut self) -> Result<(), Error> {
         self.write_sources(true);
         let Self { writer, raw, feeds, stats, .. } = self;
@@ -504,14 +506,14 @@ impl BlockSequencer {
     }
 
     /// Adds this run's counts to the account that was read from the tape.
-    pub fn settle(&self, account: &mut TapeAccount) {
+    pub fn add_counts(&self, account: &mut TapeAccount) {
         for (kind, n) in self.by_kind.iter().enumerate() {
             account.by_kind[kind] += n;
         }
         for feed in &self.feeds {
-            account.ahead += feed.ahead;
+            account.clock_ahead += feed.clock_ahead;
             for source in &feed.sources {
-                account.settle(source);
+                account.update_source(source);
             }
         }
     }
@@ -519,8 +521,8 @@ impl BlockSequencer {
 
 #[cold]
 fn report_handler(feed: &FeedState, stats: &FeedStats) {
-    if let Some(seen) = feed.in_turn.as_ref().and_then(|(_, decoder)| decoder.handler_stats()) {
-        stats.report_handler(seen);
+    if let Some(handler_stats) = feed.in_turn.as_ref().and_then(|(_, decoder)| decoder.handler_stats()) {
+        stats.report_handler(handler_stats);
     }
 }
 
@@ -529,11 +531,11 @@ fn count(header: FrameHeader, by_kind: &mut KindCounts) {
     by_kind[usize::from(header.kind() & 63)] += u64::from(!header.is_meta());
 }
 
-/// The last frame boundary of the pieces at or before `limit`, and the events before it.
+/// Returns the last frame boundary of the pieces at or before `limit`, and the number of events before it.
 fn boundary_before(feeds: &[FeedState], pieces: &[FramePiece], limit: u64) -> (u64, u64) {
     let (mut bytes, mut events) = (0u64, 0u64);
     for p in pieces {
-        for (_, header, frame) in frames(p.of(&feeds[p.feed as usize].queue[p.block as usize].block)) {
+        for (_, header, frame) in frames(p.bytes_in(&feeds[p.feed as usize].queue[p.block as usize].block)) {
             if bytes + frame.len() as u64 > limit {
                 return (bytes, events);
             }

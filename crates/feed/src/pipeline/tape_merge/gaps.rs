@@ -22,7 +22,7 @@ pub struct GapTime {
     pub mark: u8,
 }
 
-/// A gap of the input in hand.
+/// A gap of the current input.
 #[derive(Clone, Copy, Debug)]
 struct InputGapPart {
     gap: TapeGap,
@@ -31,11 +31,11 @@ struct InputGapPart {
 }
 
 impl MergedTape {
-    /// Notes what is missing of an input, and what of it has no check: the next mark of each of its sources says how much
-    /// is missing, and an event for each feed says where.
+    /// Notes the missing and the unchecked parts of an input. The next mark of each of its sources states how much is
+    /// missing, and an event for each feed states where.
     ///
     /// # Errors
-    /// A source that cannot be defined.
+    /// Fails if a source cannot be defined.
     pub fn note_losses(&mut self, input: &mut TapeReading, index: usize, time: GapTime) -> Result<(), Error> {
         if input.gap.is_none() && input.passed_over.is_empty() && !input.meets_accepted() {
             return Ok(());
@@ -45,7 +45,11 @@ impl MergedTape {
         // Damage after the last unit is met again by the next merge.
         let mut damaged = std::mem::take(&mut input.passed_over);
         let is_known = |part: &RemovedPart| {
-            self.state.damaged.iter().chain(&self.fresh.damaged).any(|known| *known == record(*part))
+            self.state
+                .damaged
+                .iter()
+                .chain(&self.fresh.damaged)
+                .any(|gap_record| *gap_record == record(*part))
         };
         damaged.retain(|part| !is_known(part));
         let mut accepted = input.take_accepted();
@@ -60,11 +64,11 @@ impl MergedTape {
         let gaps = gap.map(|part| (TapeGap::Removed, part)).into_iter();
         let gaps = gaps.chain(damaged.iter().map(|part| (TapeGap::Damaged, *part)));
         for (gap, part) in gaps.chain(accepted.iter().map(|part| (TapeGap::Unverified, *part))) {
-            self.put_gap(input, index, InputGapPart { gap, part, time })?;
+            self.push_gap(input, index, InputGapPart { gap, part, time })?;
         }
         if let Some(gap) = gap {
             input.progress.position = gap.to;
-            self.state.at[index] = input.progress;
+            self.state.progress[index] = input.progress;
         }
         self.fresh.gaps.extend(gap.map(record));
         self.fresh.damaged.extend(damaged.into_iter().map(record));
@@ -72,10 +76,10 @@ impl MergedTape {
         Ok(())
     }
 
-    /// Notes what is missing of the inputs after their last units.
+    /// Notes the missing parts of the inputs after their last units.
     ///
     /// # Errors
-    /// As [`MergedTape::note_losses`].
+    /// Fails as [`MergedTape::note_losses`] does.
     pub fn note_last_losses(&mut self, inputs: &mut [TapeReading]) -> Result<(), Error> {
         let placed_max = inputs.iter().filter_map(|input| input.progress.running_max).max();
         for (index, input) in inputs.iter_mut().enumerate() {
@@ -88,7 +92,7 @@ impl MergedTape {
     }
 
     /// Puts the event of a gap into the batch, for each feed that it may concern.
-    fn put_gap(&mut self, input: &mut TapeReading, index: usize, gap: InputGapPart) -> Result<(), Error> {
+    fn push_gap(&mut self, input: &mut TapeReading, index: usize, gap: InputGapPart) -> Result<(), Error> {
         let InputGapPart { gap, part, time } = gap;
         let RemovedPart { from, to } = part;
         let name = input.tape.name.clone();
@@ -109,11 +113,11 @@ impl MergedTape {
         if sources.is_empty() {
             sources.push(0);
         }
-        for own in sources {
+        for own_id in sources {
             let start = self.batch.len();
-            let source = match own {
+            let source = match own_id {
                 0 => 0,
-                own => match input.sources.get(&own) {
+                own_id => match input.sources.get(&own_id) {
                     Some(id) => *id,
                     None => {
                         let mut in_hand = FrameInHand {
@@ -124,8 +128,8 @@ impl MergedTape {
                             frame: &[],
                             mark: 0,
                         };
-                        self.define_source_from_log(&mut in_hand, own)?;
-                        input.sources[&own]
+                        self.define_source_from_log(&mut in_hand, own_id)?;
+                        input.sources[&own_id]
                     }
                 },
             };
@@ -143,7 +147,7 @@ impl MergedTape {
                     to: Position(to),
                 },
             );
-            self.finish_unit(start).map_err(|what| input.damage_at(0, &what))?;
+            self.finish_unit(start).map_err(|reason| input.damage_at(0, &reason))?;
         }
         Ok(())
     }
@@ -159,18 +163,18 @@ impl MergedTape {
             let Some(event) = Event::new(frame).filter(|event| event.kind() == EventKind::Source) else {
                 return Ok(());
             };
-            let own = uint(&event, EventField::Index).unwrap_or(0) as u32;
-            if input.names.source(own).is_none() && input.names.admit(&event).is_err() {
+            let own_id = uint(&event, EventField::Index).unwrap_or(0) as u32;
+            if input.names.source(own_id).is_none() && input.names.admit(&event).is_err() {
                 return Ok(());
             }
-            let id = input.sources.get(&own);
+            let id = input.sources.get(&own_id);
             let account = id.and_then(|id| self.account.source_of(*id));
             if position.0 < part.from && account.is_some_and(|(source, _)| source.end) {
                 return Ok(());
             }
-            let chosen = affected.entry(text(&event, EventField::Feed)).or_insert(own);
+            let chosen = affected.entry(text(&event, EventField::Feed)).or_insert(own_id);
             if id.is_some() && !input.sources.contains_key(chosen) {
-                *chosen = own;
+                *chosen = own_id;
             }
             Ok(())
         });
@@ -178,7 +182,7 @@ impl MergedTape {
     }
 }
 
-/// Returns the time of an event, 0 where there is none.
+/// Returns the time of an event; 0 without a time.
 fn finish_time(ts: i64) -> UnixNanos {
     UnixNanos(if ts == i64::MIN { 0 } else { ts })
 }

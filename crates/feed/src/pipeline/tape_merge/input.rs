@@ -25,26 +25,26 @@ impl InputTape {
     /// Reads `[NAME=]DIR`; without a name the last part of the directory is the name.
     ///
     /// # Errors
-    /// There is neither.
+    /// Fails if the option has neither.
     pub fn parse(option: &str) -> Result<Self, Error> {
-        let named = option.split_once('=').filter(|(name, _)| !name.contains('/'));
-        let (name, dir) = match named {
+        let name_and_dir = option.split_once('=').filter(|(name, _)| !name.contains('/'));
+        let (name, dir) = match name_and_dir {
             Some((name, dir)) => (name.to_owned(), PathBuf::from(dir)),
             None => (last_part(Path::new(option)), PathBuf::from(option)),
         };
-        let wrong =
-            |what: &str| Error::Config { origin: format!("--tape-in {option}"), what: what.to_owned() };
+        let usage_error =
+            |reason: &str| Error::Config { origin: format!("--tape-in {option}"), reason: reason.to_owned() };
         if name.is_empty() || dir.as_os_str().is_empty() {
-            return Err(wrong("not of the form [NAME=]DIR"));
+            return Err(usage_error("not of the form [NAME=]DIR"));
         }
         if name.trim() != name || name.chars().any(char::is_control) {
-            return Err(wrong("a name has no control characters, and no blank at its start or end"));
+            return Err(usage_error("a name has no control characters, and no blank at its start or end"));
         }
         Ok(Self { name, dir })
     }
 }
 
-/// The last part of a directory's name: of its full path where it has none, as `.`.
+/// Returns the last part of a directory's name, or of its full path if it has no name, as `.`.
 fn last_part(dir: &Path) -> String {
     let part = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     part(dir).or_else(|| part(&dir.canonicalize().ok()?)).unwrap_or_default()
@@ -63,11 +63,11 @@ pub struct TapeReading {
     pub ids: [Vec<u32>; NameKind::COUNT],
     /// Ids of sources there, by own id.
     pub sources: FxHashMap<u32, u32>,
-    /// The unit in hand.
+    /// The current unit.
     pub unit: Option<UnitInHand>,
-    /// A part that retention removed, and that nobody has noted yet.
+    /// A part that retention removed and that is not yet noted.
     pub gap: Option<RemovedPart>,
-    /// Parts were passed over because they are damaged, and nobody has noted them yet.
+    /// Parts that were skipped because they are damaged, and that are not yet noted.
     pub passed_over: Vec<RemovedPart>,
     /// Parts that a repair accepted without a check and that are not placed, in order.
     accepted: VecDeque<RemovedPart>,
@@ -77,7 +77,7 @@ pub struct TapeReading {
     target: u64,
     /// Frames that were read. The first unit that is not placed begins at `at`.
     frames: Vec<u8>,
-    at: usize,
+    unplaced_start: usize,
     /// Where the frames of the last read begin, here and on the tape.
     run: RunStart,
     /// The frames before `run` end in damage, so that a unit ends there.
@@ -105,7 +105,7 @@ pub struct RemovedPart {
     pub to: u64,
 }
 
-/// The unit that comes next.
+/// The next unit.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitInHand {
     /// Its bytes in the frames that were read.
@@ -116,14 +116,14 @@ pub struct UnitInHand {
     pub end: usize,
     /// The time by which it is merged; least before the first time of its tape.
     pub ts: i64,
-    /// It is flagged as late where it is placed after a later time: not so bookkeeping, a user's message, and an event
-    /// whose time is not believed.
+    /// Whether the unit is flagged as late if it is placed after a later time. Bookkeeping, a user's message and an
+    /// event whose time is not credible are not flagged.
     pub has_time: bool,
     /// The event whose time it has.
     pub timed: Option<TimedEvent>,
 }
 
-/// The first event of a unit that has a time of its own.
+/// The first event of a unit with its own time.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedEvent {
     /// Where its frame begins in the frames that were read.
@@ -136,7 +136,7 @@ impl TapeReading {
     /// Opens a tape where it is placed up to.
     ///
     /// # Errors
-    /// A tape that cannot be read, or that was cut back before that place.
+    /// Fails if the tape cannot be read, or was cut back before that place.
     pub fn open(tape: InputTape, progress: InputProgress, options: ReadOptions) -> Result<Self, Error> {
         let point = LineagePoint { epoch: progress.epoch, position: Position(progress.position) };
         let opened = match progress.position {
@@ -179,7 +179,7 @@ impl TapeReading {
             reader,
             target: 0,
             frames: Vec::new(),
-            at: 0,
+            unplaced_start: 0,
             run: RunStart { offset: 0, position: from, before: from },
             is_cut: false,
             last: None,
@@ -191,15 +191,15 @@ impl TapeReading {
         self.target = target;
     }
 
-    /// The reader, which knows what it passed over.
+    /// Returns the reader, which knows what it skipped.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Has the next unit in hand, if there is one up to the target.
+    /// Finds the next unit, if there is one up to the target.
     ///
     /// # Errors
-    /// Damage, or a tape that was cut back meanwhile.
+    /// Fails if the tape is damaged, or was cut back meanwhile.
     #[inline]
     pub fn look(&mut self) -> Result<Option<UnitInHand>, Error> {
         if self.unit.is_none() {
@@ -212,8 +212,8 @@ impl TapeReading {
         Ok(self.unit)
     }
 
-    /// The frames that were read. The caller gives them back with [`TapeReading::put_back`].
-    pub fn lend(&mut self) -> Vec<u8> {
+    /// Takes the frames that were read. The caller must give them back with [`TapeReading::put_back`].
+    pub fn take_frames(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.frames)
     }
 
@@ -222,7 +222,8 @@ impl TapeReading {
         self.frames = frames;
     }
 
-    /// Returns whether the time of the unit in hand leads by more than it may. `latest` is the latest time that is believed.
+    /// Returns whether the time of the current unit leads by more than it may. `latest` must be the latest credible
+    /// time.
     ///
     /// An event with a receipt that its tape has bounded already leads only if it leads its receipt, too.
     pub fn leads(&self, lead: &ClockLeadLimits, latest: UnixNanos) -> bool {
@@ -237,7 +238,7 @@ impl TapeReading {
         received.is_none_or(|received| timed.ts > lead.after_receipt(received))
     }
 
-    /// Puts the unit in hand at the running maximum of its tape: its time is not believed.
+    /// Puts the current unit at the running maximum of its tape, because its time is not credible.
     pub fn disbelieve(&mut self) {
         let running_max = self.progress.running_max.unwrap_or(i64::MIN);
         if let Some(unit) = &mut self.unit {
@@ -245,11 +246,11 @@ impl TapeReading {
         }
     }
 
-    /// The unit in hand is placed.
+    /// Advances past the current unit, which is placed.
     #[inline]
     pub fn advance(&mut self) {
         let Some(unit) = self.unit.take() else { return };
-        self.at = unit.end;
+        self.unplaced_start = unit.end;
         self.last = Some(unit.last_frame..unit.end);
         if unit.ts > i64::MIN {
             self.progress.running_max = Some(unit.ts);
@@ -270,7 +271,7 @@ impl TapeReading {
     /// this looks once more for what comes next.
     ///
     /// # Errors
-    /// The tape cannot be read.
+    /// Fails if the tape cannot be read.
     pub fn note_last_damage(&mut self) -> Result<(), Error> {
         match self.reader.next_run(1) {
             Ok(_) | Err(unitape_tape::Error::Retained { .. } | unitape_tape::Error::Rewound { .. }) => {}
@@ -284,17 +285,17 @@ impl TapeReading {
     }
 
     /// Forgets accepted parts that are on the tape of the merge.
-    pub fn forget_accepted(&mut self, noted: &[RemovedPart]) {
-        self.accepted.retain(|part| !noted.contains(part));
+    pub fn forget_accepted(&mut self, parts: &[RemovedPart]) {
+        self.accepted.retain(|part| !parts.contains(part));
     }
 
-    /// Returns whether the unit in hand reaches an accepted part, or has passed one.
+    /// Returns whether the current unit reaches an accepted part, or has passed one.
     #[inline]
     pub fn meets_accepted(&self) -> bool {
         !self.accepted.is_empty() && self.accepted[0].from < self.unit_end()
     }
 
-    /// Takes the accepted parts that the unit in hand reaches. Those before it are not in the merge, or were placed before
+    /// Takes the accepted parts that the current unit reaches. Those before it are not in the merge, or were placed before
     /// they were accepted.
     pub fn take_accepted(&mut self) -> Vec<RemovedPart> {
         let (begin, end) = (self.progress.position, self.unit_end());
@@ -307,7 +308,7 @@ impl TapeReading {
         reached
     }
 
-    /// Returns the position after the unit in hand; without one that up to which all is placed.
+    /// Returns the position after the current unit; without a unit, the position up to which all is placed.
     fn unit_end(&self) -> u64 {
         self.unit.map_or(self.progress.position, |unit| self.position_of(unit.end))
     }
@@ -320,24 +321,24 @@ impl TapeReading {
         }
     }
 
-    /// Whether damage is passed over, and no error.
+    /// Returns whether damage is skipped instead of reported as an error.
     pub fn skips_damage(&self) -> bool {
         self.options.skip_damage
     }
 
-    /// The damage of a frame that was read.
-    pub fn damage_at(&self, offset: usize, what: &dyn std::fmt::Display) -> Error {
+    /// Makes the error for a damaged frame.
+    pub fn damage_at(&self, offset: usize, reason: &dyn std::fmt::Display) -> Error {
         let position = match offset.checked_sub(self.run.offset) {
             Some(bytes) => self.run.position + bytes as u64,
             None => self.run.before,
         };
-        self.reader.damage_at(Position(position), what).into()
+        self.reader.damage_at(Position(position), reason).into()
     }
 
     /// Looks for a whole unit in the frames at hand.
     #[inline]
     fn scan(&mut self) -> bool {
-        let (start, mut end) = (self.at, self.at);
+        let (start, mut end) = (self.unplaced_start, self.unplaced_start);
         let mut first = None;
         let mut last_frame;
         while self.frames.len() >= end + LINE {
@@ -375,9 +376,9 @@ impl TapeReading {
     /// Reads further frames after those that are not placed; false at the target.
     fn read(&mut self) -> Result<bool, Error> {
         self.note_last();
-        self.frames.drain(..self.at);
+        self.frames.drain(..self.unplaced_start);
         let before = self.reader.position().0;
-        (self.at, self.run.offset) = (0, self.frames.len());
+        (self.unplaced_start, self.run.offset) = (0, self.frames.len());
         if before >= self.target {
             return Ok(false);
         }
@@ -391,8 +392,8 @@ impl TapeReading {
         self.frames.extend_from_slice(&run.bytes[..bytes]);
         self.run = RunStart { position: run.position.0, before, ..self.run };
         if self.reader.damaged().count != self.damaged_count {
-            let noted = self.damaged_count as usize;
-            let parts = self.reader.damaged().parts.iter().skip(noted);
+            let known_count = self.damaged_count as usize;
+            let parts = self.reader.damaged().parts.iter().skip(known_count);
             self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
             self.damaged_count = self.reader.damaged().count;
             self.is_cut = self.run.offset > 0;
@@ -401,10 +402,10 @@ impl TapeReading {
         Ok(true)
     }
 
-    /// Continues at the oldest frame: retention removed what came next.
+    /// Continues at the oldest frame: retention removed the next frames.
     fn pass_gap(&mut self) -> Result<bool, Error> {
-        let place = InputProgress { position: 0, ..self.progress };
-        let oldest = Self::open(self.tape.clone(), place, self.options)?;
+        let start_progress = InputProgress { position: 0, ..self.progress };
+        let oldest = Self::open(self.tape.clone(), start_progress, self.options)?;
         let from = self.progress.position;
         self.gap = Some(RemovedPart { from, to: oldest.run.position });
         (self.reader, self.names, self.run) = (oldest.reader, oldest.names, oldest.run);
@@ -433,17 +434,18 @@ fn is_known_again(tape: &InputTape, last: PlacedFrame, options: ReadOptions) -> 
         Err(unitape_tape::Error::NoFrame(_)) => return Err(changed(&tape.name, OTHER_FRAME)),
         opened => opened?,
     };
-    let is_same = reader.next()?.is_some_and(|there| PlacedFrame::new(there.position.0, there.bytes) == last);
+    let is_same = reader.next()?.is_some_and(|frame| PlacedFrame::new(frame.position.0, frame.bytes) == last);
     // Damage of the frame is reported where it is read.
     if is_same || reader.damaged().count > 0 { Ok(()) } else { Err(changed(&tape.name, OTHER_FRAME)) }
 }
 
-/// A refusal of a tape that is not what it was.
-pub fn changed(name: &str, what: &str) -> Error {
-    Error::MergeInput { name: name.to_owned(), what: what.to_owned() }
+/// Makes the error for an input tape that has changed.
+pub fn changed(name: &str, reason: &str) -> Error {
+    Error::MergeInput { name: name.to_owned(), reason: reason.to_owned() }
 }
 
-/// Whether a unit that begins with this event has the time of it; else it follows the one before it on its tape.
+/// Returns whether a unit that begins with this event has the event's time; otherwise it follows the previous unit on
+/// its tape.
 #[inline]
 fn has_own_time(first: FrameHeader) -> bool {
     let kind = first.kind();
@@ -462,7 +464,8 @@ const READ_BYTES: usize = 256 << 10;
 mod tests {
     use super::*;
 
-    /// A directory with an equals sign in its path was once taken for a name and the rest of it.
+    /// Guards against a directory with an equals sign in its path, which was once taken for a name and the rest of
+    /// the path.
     #[test]
     fn a_name_comes_before_the_directory() {
         let parse = |option| InputTape::parse(option).map(|t| (t.name, t.dir.display().to_string())).ok();

@@ -57,9 +57,9 @@ pub struct TapeMergeOptions<'a> {
     pub inputs: Vec<InputTape>,
     /// The writer's options.
     pub tape: TapeOptions,
-    /// Whether the inputs are compared with their checksums, and what follows from damage.
+    /// Whether the inputs are compared with their checksums, and the consequence of damage.
     pub read: ReadOptions,
-    /// The bound on an event's lead over the other tapes and what is placed.
+    /// The bound on an event's lead over the other tapes and the placed events.
     pub lead: ClockLeadLimits,
     /// When up, the merge ends after the units at hand; a later one resumes from there.
     pub stop: Option<&'a AtomicBool>,
@@ -108,14 +108,14 @@ pub struct InputLosses {
 /// however often a merge is killed.
 ///
 /// # Errors
-/// When a tape cannot be read or is not the one that was merged before, or the tape refuses. What is refused at the start
+/// Fails if a tape cannot be read or is not the one that was merged before, or the tape refuses. What is refused at the start
 /// changes nothing.
 pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMergeOutcome, Error> {
     let identities = identify(dir, &options.inputs)?;
-    let found = MergeStateReader::open(dir)?;
+    let state_reader = MergeStateReader::open(dir)?;
     let existing = id_of(dir)?;
-    match &found {
-        Some(found) => same_inputs(found.first(), &identities)?,
+    match &state_reader {
+        Some(state_reader) => same_inputs(state_reader.first(), &identities)?,
         None if existing.is_some() && Reader::open(dir, StartPosition::Oldest)?.next()?.is_some() => {
             return Err(other_tape(dir));
         }
@@ -124,10 +124,10 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     // All is looked at before anything is written.
     let ends =
         options.inputs.iter().map(|input| end_of(input, options.read)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(found) = MergeStateReader::open(dir)? {
-        let state = found.state_at(u64::MAX)?.ok_or_else(|| other_tape(dir))?.state;
-        for (input, at) in options.inputs.iter().zip(&state.at) {
-            TapeReading::open(input.clone(), *at, options.read)?;
+    if let Some(state_reader) = MergeStateReader::open(dir)? {
+        let state = state_reader.state_at(u64::MAX)?.ok_or_else(|| other_tape(dir))?.state;
+        for (input, progress) in options.inputs.iter().zip(&state.progress) {
+            TapeReading::open(input.clone(), *progress, options.read)?;
         }
     }
     let id = existing.unwrap_or_else(|| tape_id(&identities));
@@ -135,17 +135,17 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     let (writer, _) = Writer::open(dir, id, tape)?;
     // Only now is nobody else writing.
     let (state, log) = match MergeStateReader::open(dir)? {
-        Some(found) => {
-            same_inputs(found.first(), &identities)?;
-            let found = found.state_at(writer.end().0)?.ok_or_else(|| other_tape(dir))?;
-            (found.state, MergeStateLog::resume(dir, found.bytes)?)
+        Some(state_reader) => {
+            same_inputs(state_reader.first(), &identities)?;
+            let stored_state = state_reader.state_at(writer.end().0)?.ok_or_else(|| other_tape(dir))?;
+            (stored_state.state, MergeStateLog::resume(dir, stored_state.bytes)?)
         }
         None if writer.end() > Position(0) => return Err(other_tape(dir)),
         None => {
             let first = MergeRecord {
                 shared: shared_feeds(&options.inputs),
                 targets: ends.clone(),
-                at: vec![InputProgress::default(); identities.len()],
+                progress: vec![InputProgress::default(); identities.len()],
                 inputs: identities,
                 ..MergeRecord::default()
             };
@@ -223,8 +223,8 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         tape.record(tape.writer.end().0)?;
     }
     let summary = tape.account.summary();
-    let parts = |known: &[GapRecord], fresh: &[GapRecord]| {
-        let mut parts: Vec<_> = known.iter().chain(fresh).collect();
+    let parts = |earlier: &[GapRecord], fresh: &[GapRecord]| {
+        let mut parts: Vec<_> = earlier.iter().chain(fresh).collect();
         parts.sort_by_key(|part| (part.input, part.from));
         let tape = |part: &GapRecord| options.inputs[part.input].name.clone();
         parts.into_iter().map(|part| InputGap { tape: tape(part), from: part.from, to: part.to }).collect()
@@ -252,7 +252,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     })
 }
 
-/// Places all units up to the targets; gives whether the merge was stopped.
+/// Places all units up to the targets; returns whether the merge was stopped.
 fn place_all(
     tape: &mut MergedTape,
     inputs: &mut [TapeReading],
@@ -300,14 +300,14 @@ fn place_all(
             }
             let unit = input.unit.expect("a unit has a key");
             let late = if unit.has_time && unit.ts < placed_max { flags::LATE } else { 0 };
-            let ahead = if next.is_ahead { flags::CLOCK_AHEAD } else { 0 };
-            tape.place(input, index, late | ahead)?;
+            let ahead_flag = if next.is_ahead { flags::CLOCK_AHEAD } else { 0 };
+            tape.place_unit(input, index, late | ahead_flag)?;
             placed_max = placed_max.max(unit.ts);
             bound = bound.max(ceiling(&lead, placed_max));
             if tape.is_full() {
                 note_last(tape, inputs);
                 tape.flush()?;
-                let placed: u64 = tape.state.at.iter().map(|at| at.position).sum();
+                let placed: u64 = tape.state.progress.iter().map(|at| at.position).sum();
                 options.progress.bytes.store(placed, Ordering::Relaxed);
                 if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                     return Ok(true);
@@ -325,9 +325,9 @@ fn place_all(
 
 /// Notes the last frame of each input for the next record.
 fn note_last(tape: &mut MergedTape, inputs: &mut [TapeReading]) {
-    for (input, at) in inputs.iter_mut().zip(&mut tape.state.at) {
+    for (input, progress) in inputs.iter_mut().zip(&mut tape.state.progress) {
         input.note_last();
-        at.last = input.progress.last;
+        progress.last = input.progress.last;
     }
 }
 
@@ -336,7 +336,7 @@ fn note_last(tape: &mut MergedTape, inputs: &mut [TapeReading]) {
 struct UnitKey {
     ts: i64,
     index: usize,
-    /// Its time is not believed.
+    /// Whether its time is not credible.
     is_ahead: bool,
 }
 
@@ -358,8 +358,8 @@ fn ceiling(lead: &ClockLeadLimits, placed_max: i64) -> i64 {
     }
 }
 
-/// Returns the latest time that is believed: of what is placed, and of the units at hand. From the earliest on, each unit at
-/// hand is held against those before it, so that two wrong clocks do not vouch for each other.
+/// Returns the latest credible time of the placed events and the available units. From the earliest on, each unit is
+/// compared with those before it, so that two wrong clocks do not confirm each other.
 #[cold]
 fn believed_max(inputs: &[TapeReading], lead: &ClockLeadLimits, placed_max: i64) -> UnixNanos {
     let at_hand = inputs.iter().enumerate();
@@ -400,7 +400,7 @@ impl MergedTape {
         let fresh = MergeRecord {
             end: end.0,
             raw: self.account.raw_bytes,
-            at: self.state.at.clone(),
+            progress: self.state.progress.clone(),
             user_messages: self.state.user_messages,
             ..self.fresh
         };
@@ -410,55 +410,57 @@ impl MergedTape {
     }
 }
 
-/// The inputs, opened where they are placed up to.
+/// Opens the inputs where their placed part ends.
 fn open_inputs(options: &TapeMergeOptions<'_>, state: &MergeRecord) -> Result<Vec<TapeReading>, Error> {
     let mut inputs = Vec::new();
-    for ((tape, at), target) in options.inputs.iter().zip(&state.at).zip(&state.targets) {
-        let mut input = TapeReading::open(tape.clone(), *at, options.read)?;
+    for ((tape, progress), target) in options.inputs.iter().zip(&state.progress).zip(&state.targets) {
+        let mut input = TapeReading::open(tape.clone(), *progress, options.read)?;
         input.set_target(*target);
         let index = inputs.len();
-        let known = state.sources.iter().filter(|source| source.input == index);
-        input.sources.extend(known.map(|source| (source.own, source.id)));
-        let noted = state.accepted.iter().filter(|part| part.input == index);
+        let input_sources = state.sources.iter().filter(|source| source.input == index);
+        input.sources.extend(input_sources.map(|source| (source.own, source.id)));
+        let known_parts = state.accepted.iter().filter(|part| part.input == index);
         input.forget_accepted(
-            &noted.map(|part| RemovedPart { from: part.from, to: part.to }).collect::<Vec<_>>(),
+            &known_parts.map(|part| RemovedPart { from: part.from, to: part.to }).collect::<Vec<_>>(),
         );
         inputs.push(input);
     }
     Ok(inputs)
 }
 
-/// The tapes by name and id.
+/// Identifies the tapes by name and id.
 fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Error> {
-    let usage = |tape: &InputTape, what: String| {
-        Err(Error::Config { origin: format!("--tape-in {}={}", tape.name, tape.dir.display()), what })
+    let usage = |tape: &InputTape, reason: String| {
+        Err(Error::Config { origin: format!("--tape-in {}={}", tape.name, tape.dir.display()), reason })
     };
     if dir.is_file() {
-        let what = "it is a file, and a tape is a directory".to_owned();
-        return Err(Error::Config { origin: dir.display().to_string(), what });
+        let reason = "it is a file, and a tape is a directory".to_owned();
+        return Err(Error::Config { origin: dir.display().to_string(), reason });
     }
-    let own = id_of(dir)?.map(|id| id.to_string());
-    let places = absolute(dir);
+    let merge_id = id_of(dir)?.map(|id| id.to_string());
+    let merge_paths = absolute(dir);
     let mut identities = Vec::<InputIdentity>::new();
     for (number, tape) in inputs.iter().enumerate() {
         if tape.dir.is_file() {
-            let what = "it is a file, and a tape is a directory".to_owned();
-            return usage(tape, what);
+            let reason = "it is a file, and a tape is a directory".to_owned();
+            return usage(tape, reason);
         }
         let id = TapeManifest::load(&tape.dir)?.id.to_string();
-        let place = tape.dir.canonicalize().ok();
-        if Some(&id) == own.as_ref() || place.is_some() && places.first() == place.as_ref() {
+        let canonical_path = tape.dir.canonicalize().ok();
+        if Some(&id) == merge_id.as_ref()
+            || canonical_path.is_some() && merge_paths.first() == canonical_path.as_ref()
+        {
             return usage(tape, "it is the tape that the merge writes".to_owned());
         }
-        if place.is_some_and(|place| places.contains(&place)) {
+        if canonical_path.is_some_and(|path| merge_paths.contains(&path)) {
             return usage(tape, "the tape that the merge writes would be in it".to_owned());
         }
-        if identities.iter().any(|known| known.name == tape.name) {
+        if identities.iter().any(|identity| identity.name == tape.name) {
             return usage(tape, format!("two tapes have the name {}; give one another: NAME=DIR", tape.name));
         }
-        for (known, other) in identities.iter().zip(&inputs[..number]) {
-            if known.tape == id && same_tape::is_same(&other.dir, &tape.dir)? {
-                return usage(tape, format!("it is the same tape as {}", known.name));
+        for (identity, other_input) in identities.iter().zip(&inputs[..number]) {
+            if identity.tape == id && same_tape::is_same(&other_input.dir, &tape.dir)? {
+                return usage(tape, format!("it is the same tape as {}", identity.name));
             }
         }
         identities.push(InputIdentity { name: tape.name.clone(), tape: id });
@@ -466,33 +468,34 @@ fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Erro
     Ok(identities)
 }
 
-/// A directory that need not exist, and those that it is in, nearest first.
+/// Returns the full path of a directory that need not exist, then its parent directories, nearest first.
 fn absolute(dir: &Path) -> Vec<PathBuf> {
-    let there = dir.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
-    let Some(there) = there.into_iter().find(|path| path.exists()) else { return Vec::new() };
-    let Ok(place) = there.canonicalize() else { return Vec::new() };
-    let place = match dir.strip_prefix(there) {
-        Ok(rest) => place.join(rest),
-        Err(_) => place.join(dir),
+    let ancestors =
+        dir.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let Some(existing) = ancestors.into_iter().find(|path| path.exists()) else { return Vec::new() };
+    let Ok(canonical_path) = existing.canonicalize() else { return Vec::new() };
+    let full_path = match dir.strip_prefix(existing) {
+        Ok(rest) => canonical_path.join(rest),
+        Err(_) => canonical_path.join(dir),
     };
-    place.ancestors().map(Path::to_owned).collect()
+    full_path.ancestors().map(Path::to_owned).collect()
 }
 
 /// Refuses other tapes than those that were merged before.
 fn same_inputs(before: &MergeRecord, now: &[InputIdentity]) -> Result<(), Error> {
     if before.inputs.len() != now.len() {
-        let what =
+        let reason =
             format!("the tape is a merge of {} tapes, and {} are given", before.inputs.len(), now.len());
-        return Err(Error::Config { origin: "--tape-in".to_owned(), what });
+        return Err(Error::Config { origin: "--tape-in".to_owned(), reason });
     }
     for (number, (before, now)) in before.inputs.iter().zip(now).enumerate() {
         if before.name != now.name {
-            let what = format!("tape {} of the merge is {}, not {}", number + 1, before.name, now.name);
-            return Err(Error::Config { origin: "--tape-in".to_owned(), what });
+            let reason = format!("tape {} of the merge is {}, not {}", number + 1, before.name, now.name);
+            return Err(Error::Config { origin: "--tape-in".to_owned(), reason });
         }
         if before.tape != now.tape {
-            let what = format!("it is tape {}, and the merge has tape {}", now.tape, before.tape);
-            return Err(changed(&now.name, &what));
+            let reason = format!("it is tape {}, and the merge has tape {}", now.tape, before.tape);
+            return Err(changed(&now.name, &reason));
         }
     }
     Ok(())
@@ -516,12 +519,12 @@ fn end_of(input: &InputTape, options: ReadOptions) -> Result<u64, Error> {
 }
 
 fn other_tape(dir: &Path) -> Error {
-    let what =
+    let reason =
         format!("it is no merge of tapes, or its {} is gone or of another time; use a new tape", state::NAME);
-    Error::Config { origin: dir.display().to_string(), what }
+    Error::Config { origin: dir.display().to_string(), reason }
 }
 
-/// The identity of a merge; equal inputs give an equal one.
+/// Computes the identity of a merge; equal inputs give equal identities.
 fn tape_id(inputs: &[InputIdentity]) -> TapeId {
     let mut hasher = blake3::Hasher::new();
     for text in inputs.iter().flat_map(|input| [&input.name, &input.tape]) {

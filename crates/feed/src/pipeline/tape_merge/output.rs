@@ -21,7 +21,7 @@ use unitape_tape::{Reader, Writer};
 /// The tape that is written.
 #[derive(Debug)]
 pub struct MergedTape {
-    /// The account up to the end of what is placed.
+    /// The account up to the end of the placed units.
     pub account: TapeAccount,
     /// All records up to the last one.
     pub state: MergeRecord,
@@ -29,7 +29,7 @@ pub struct MergedTape {
     pub(super) raw: RawLog,
     pub(super) log: MergeStateLog,
     pub(super) layouts: &'static IdLayoutTable,
-    /// The frames after the last record, and what their record will say.
+    /// The frames after the last record, and the content of their future record.
     pub(super) batch: Vec<u8>,
     /// Where the last frame of the batch begins, definitions of names left out.
     pub(super) last: usize,
@@ -49,12 +49,12 @@ pub struct WrittenFrames {
 const BATCH_BYTES: usize = 256 << 10;
 
 impl MergedTape {
-    /// Places the unit in hand of input number `index`, with the flags of `mark` on its events.
+    /// Places the current unit of input number `index`, with the flags of `mark` on its events.
     ///
     /// # Errors
-    /// An id that nothing defines, raw bytes that are not there, or the disk's refusal. What was placed before is on the
-    /// tape, or will be made again.
-    pub fn place(&mut self, input: &mut TapeReading, index: usize, mark: u8) -> Result<(), Error> {
+    /// Fails if an id has no definition, if raw bytes are missing, or if the disk refuses. Units placed before are on
+    /// the tape, or will be made again.
+    pub fn place_unit(&mut self, input: &mut TapeReading, index: usize, mark: u8) -> Result<(), Error> {
         let Some(unit) = input.unit else { return Ok(()) };
         let time = GapTime { ts: unit.ts, mark };
         let start = self.batch.len();
@@ -62,7 +62,7 @@ impl MergedTape {
             self.batch.truncate(start);
             return Err(error);
         }
-        let lent = input.lend();
+        let input_frames = input.take_frames();
         let before = BatchMark {
             start: self.batch.len(),
             sources: self.fresh.sources.len(),
@@ -70,13 +70,14 @@ impl MergedTape {
             user_messages: self.state.user_messages,
             bases: self.fresh.bases.clone(),
         };
-        let placed = frames(&lent[unit.start..unit.end]).try_for_each(|(offset, header, frame)| {
+        let placed = frames(&input_frames[unit.start..unit.end]).try_for_each(|(offset, header, frame)| {
             let offset = unit.start + offset;
             self.frame(&mut FrameInHand { input, index, offset, header, frame, mark })
         });
-        let placed = placed
-            .and_then(|()| self.finish_unit(before.start).map_err(|what| input.damage_at(unit.start, &what)));
-        input.put_back(lent);
+        let placed = placed.and_then(|()| {
+            self.finish_unit(before.start).map_err(|reason| input.damage_at(unit.start, &reason))
+        });
+        input.put_back(input_frames);
         match placed {
             Ok(()) => input.advance(),
             Err(Error::Tape(unitape_tape::Error::Damage { .. })) if input.skips_damage() => {
@@ -89,11 +90,11 @@ impl MergedTape {
                 return Err(error);
             }
         }
-        self.state.at[index] = input.progress;
+        self.state.progress[index] = input.progress;
         Ok(())
     }
 
-    /// Takes back what a unit that is not placed has changed, but for the batch.
+    /// Undoes the changes of a unit that is not placed, except in the batch.
     fn restore(&mut self, before: BatchMark) {
         self.fresh.sources.truncate(before.sources);
         self.fresh.feeds.truncate(before.feeds);
@@ -101,7 +102,7 @@ impl MergedTape {
         self.state.user_messages = before.user_messages;
     }
 
-    /// Leaves out the unit in hand, which is damaged. The names that it was the first to have are known from here on, so
+    /// Leaves out the current unit, which is damaged. The names that it was the first to have are known from here on, so
     /// their definitions stay.
     #[cold]
     fn pass_over(
@@ -115,25 +116,25 @@ impl MergedTape {
             input.sources.remove(&source.own);
         }
         let start = before.start;
-        let mut kept = Vec::new();
+        let mut definitions = Vec::new();
         for (_, header, frame) in frames(&self.batch[start..]) {
             if header.kind() == EventKind::Define as u8 {
-                self.last = start + kept.len();
-                kept.extend_from_slice(frame);
+                self.last = start + definitions.len();
+                definitions.extend_from_slice(frame);
             }
         }
         self.batch.truncate(start);
-        self.batch.extend_from_slice(&kept);
+        self.batch.extend_from_slice(&definitions);
         self.restore(before);
-        self.finish_unit(start).map_err(|what| input.damage_at(0, &what))?;
+        self.finish_unit(start).map_err(|reason| input.damage_at(0, &reason))?;
         let from = input.progress.position;
         input.advance();
         input.passed_over.push(RemovedPart { from, to: input.progress.position });
-        self.state.at[index] = input.progress;
+        self.state.progress[index] = input.progress;
         self.note_losses(input, index, time)
     }
 
-    /// Whether the batch is full.
+    /// Returns whether the batch is full.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.batch.len() >= BATCH_BYTES
@@ -142,7 +143,7 @@ impl MergedTape {
     /// Puts the batch on the tape, after the record of it.
     ///
     /// # Errors
-    /// The disk's refusal, or a tape that has other frames there.
+    /// Fails if the disk refuses, or if the tape has other frames there.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.compare_written()?;
         if self.batch.is_empty() {
@@ -163,7 +164,7 @@ impl MergedTape {
             cut
         };
         let mut claim = self.writer.claim(batch.len() as u64, before, extent.ordinals)?;
-        claim.put(batch)?;
+        claim.write_frames(batch)?;
         claim.publish();
         assert_eq!(self.writer.end().0, extent.end, "the record says where the batch ends");
         self.batch.clear();
@@ -173,42 +174,42 @@ impl MergedTape {
     /// Records the state with the tape's end there.
     ///
     /// # Errors
-    /// The disk's refusal.
+    /// Fails if the disk refuses.
     pub fn record(&mut self, end: u64) -> Result<(), Error> {
         let mut record = std::mem::take(&mut self.fresh);
         (record.end, record.raw) = (end, self.account.raw_bytes);
         record.user_messages = self.state.user_messages;
-        record.at.clone_from(&self.state.at);
+        record.progress.clone_from(&self.state.progress);
         self.log.append(&record)?;
         self.state.apply(record);
         Ok(())
     }
 
-    /// Compares the batch with what the tape has after the last record; what it does not have stays in the batch.
+    /// Compares the batch with the tape after the last record; frames that the tape lacks stay in the batch.
     fn compare_written(&mut self) -> Result<(), Error> {
         let Some(WrittenFrames { reader, end }) = &mut self.written else { return Ok(()) };
-        let mut done = 0;
+        let mut compared_bytes = 0;
         for (offset, header, frame) in frames(&self.batch) {
             if reader.position() >= *end {
                 break;
             }
-            let there = reader.next()?;
-            let same = there.as_ref().is_some_and(|there| {
+            let written_frame = reader.next()?;
+            let is_same = written_frame.as_ref().is_some_and(|written| {
                 let unstamped = FrameHeader::new_unstamped(
-                    there.header.kind(),
-                    there.header.flags(),
-                    there.header.lines(),
+                    written.header.kind(),
+                    written.header.flags(),
+                    written.header.lines(),
                 );
-                unstamped == header && there.bytes[8..] == frame[8..]
+                unstamped == header && written.bytes[8..] == frame[8..]
             });
-            if !same {
-                let position = there.map_or(*end, |there| there.position);
-                return Err(Error::Inconsistent { position, what: OTHER_FRAMES.to_owned() });
+            if !is_same {
+                let position = written_frame.map_or(*end, |written| written.position);
+                return Err(Error::Inconsistent { position, reason: OTHER_FRAMES.to_owned() });
             }
-            done = offset + frame.len();
+            compared_bytes = offset + frame.len();
         }
         let reached = reader.position() >= *end;
-        self.batch.drain(..done);
+        self.batch.drain(..compared_bytes);
         if reached {
             self.written = None;
             self.raw.release()?;
@@ -216,21 +217,21 @@ impl MergedTape {
         Ok(())
     }
 
-    /// All inputs are placed up to their targets, so the tape has nothing that the merge did not make.
+    /// Fails if the tape has frames that the merge did not make; all inputs must be placed up to their targets.
     ///
     /// # Errors
-    /// It has.
+    /// Fails if the tape has such frames.
     pub fn refuse_rest(&mut self) -> Result<(), Error> {
         match &self.written {
             Some(written) if written.reader.position() < written.end => {
                 let position = written.reader.position();
-                Err(Error::Inconsistent { position, what: OTHER_FRAMES.to_owned() })
+                Err(Error::Inconsistent { position, reason: OTHER_FRAMES.to_owned() })
             }
             _ => Ok(()),
         }
     }
 
-    /// Where the batch will end. A frame that does not fit its segment begins the next one.
+    /// Computes where the batch will end. A frame that does not fit its segment begins the next segment.
     fn extent(&self) -> BatchExtent {
         let (segment_bytes, start) = (self.writer.meta().segment_bytes, self.writer.end().0);
         let mut extent = BatchExtent { end: start, ordinals: 0 };
@@ -297,12 +298,12 @@ impl MergedTape {
             kind => {
                 let mark = if f.header.is_meta() { 0 } else { f.mark };
                 let from = self.copy(f, mark);
-                if !put_ids(f.input, layout, f.header, &mut self.batch[from..]) {
+                if !write_ids(f.input, layout, f.header, &mut self.batch[from..]) {
                     self.batch.truncate(from);
                     self.define_names(f, layout)?;
                     let from = self.copy(f, mark);
-                    let known = put_ids(f.input, layout, f.header, &mut self.batch[from..]);
-                    assert!(known, "all names are defined");
+                    let has_all_ids = write_ids(f.input, layout, f.header, &mut self.batch[from..]);
+                    assert!(has_all_ids, "all names are defined");
                 }
                 let from = self.batch.len() - f.frame.len();
                 match kind {
@@ -315,7 +316,7 @@ impl MergedTape {
         }
     }
 
-    /// Copies a frame to the batch; gives where it is.
+    /// Copies a frame to the batch; returns its offset there.
     #[inline]
     fn copy(&mut self, f: &FrameInHand<'_>, mark: u8) -> usize {
         let from = self.batch.len();
@@ -326,7 +327,7 @@ impl MergedTape {
         from
     }
 
-    /// Defines what a frame names and this tape does not have yet.
+    /// Defines the names of a frame that this tape does not have yet.
     #[cold]
     fn define_names(&mut self, f: &mut FrameInHand<'_>, layout: &IdLayout) -> Result<(), Error> {
         let event = Event::new(f.frame).expect("of a known layout");
@@ -336,54 +337,58 @@ impl MergedTape {
             self.define_source_from_log(f, source)?;
         }
         if layout.venue {
-            let own = u16::from_le_bytes([f.frame[at::VENUE], f.frame[at::VENUE + 1]]);
-            self.define_name(f, NameKind::Venue, own.into())?;
+            let own_id = u16::from_le_bytes([f.frame[at::VENUE], f.frame[at::VENUE + 1]]);
+            self.define_name(f, NameKind::Venue, own_id.into())?;
         }
         for id in &layout.wide {
-            self.define_name(f, id.dict, word(f.frame, id.at))?;
+            self.define_name(f, id.dict, word(f.frame, id.offset))?;
         }
         let mut listed = Vec::new();
-        layout.each_listed(f.header, f.frame, |dict, at| listed.push((dict, word(f.frame, at))));
-        listed.into_iter().try_for_each(|(dict, own)| self.define_name(f, dict, own))
+        layout.each_listed(f.header, f.frame, |dict, offset| listed.push((dict, word(f.frame, offset))));
+        listed.into_iter().try_for_each(|(dict, own_id)| self.define_name(f, dict, own_id))
     }
 
-    fn define_name(&mut self, f: &mut FrameInHand<'_>, dict: NameKind, own: u32) -> Result<(), Error> {
-        if own == 0 || f.input.ids[dict as usize].get(own as usize).is_some_and(|id| *id != 0) {
+    fn define_name(&mut self, f: &mut FrameInHand<'_>, dict: NameKind, own_id: u32) -> Result<(), Error> {
+        if own_id == 0 || f.input.ids[dict as usize].get(own_id as usize).is_some_and(|id| *id != 0) {
             return Ok(());
         }
-        let undefined = FrameFault::Undefined { dict, id: own };
-        let name = f.input.names.name(dict, own).map(str::to_owned).ok_or_else(|| f.damage(&undefined))?;
+        let undefined = FrameFault::Undefined { dict, id: own_id };
+        let name = f.input.names.name(dict, own_id).map(str::to_owned).ok_or_else(|| f.damage(&undefined))?;
         let full = |_| {
-            let what = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
-            changed(&f.input.tape.name, &what)
+            let reason = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
+            changed(&f.input.tape.name, &reason)
         };
         let (id, new) = self.account.names.dictionary_mut().intern(dict, name.as_bytes()).map_err(full)?;
         if new {
             EventBuilder::define(&mut self.batch, dict, id, &name).expect("a name of a dictionary");
         }
         let ids = &mut f.input.ids[dict as usize];
-        if ids.len() <= own as usize {
-            ids.resize(own as usize + 1, 0);
+        if ids.len() <= own_id as usize {
+            ids.resize(own_id as usize + 1, 0);
         }
-        ids[own as usize] = id;
+        ids[own_id as usize] = id;
         Ok(())
     }
 
     /// Defines a source whose definition is gone with the beginning of its tape, as the dictionary log has it.
-    pub(super) fn define_source_from_log(&mut self, f: &mut FrameInHand<'_>, own: u32) -> Result<(), Error> {
-        let undefined = FrameFault::UndefinedSource(own);
-        let source = f.input.names.source(own).cloned().ok_or_else(|| f.damage(&undefined))?;
+    pub(super) fn define_source_from_log(
+        &mut self,
+        f: &mut FrameInHand<'_>,
+        own_id: u32,
+    ) -> Result<(), Error> {
+        let undefined = FrameFault::UndefinedSource(own_id);
+        let source = f.input.names.source(own_id).cloned().ok_or_else(|| f.damage(&undefined))?;
         let event = Event::new(&source.frame).expect("a definition was read");
         let first = match uint(&event, EventField::Of).unwrap_or(0) as u32 {
             // Tapes of before `of` name the source by feed and file only.
             0 if source.base > 0 => {
                 let is_same =
                     |s: &&unitape_model::SourceDefinition| s.feed == source.feed && s.file == source.file;
-                f.input.names.sources().find(|(id, s)| *id != own && is_same(s)).map_or(0, |(id, _)| id)
+                f.input.names.sources().find(|(id, s)| *id != own_id && is_same(s)).map_or(0, |(id, _)| id)
             }
-            of => of,
+            first_id => first_id,
         };
-        if first != 0 && first != own && !f.input.sources.contains_key(&first) {
+        if first != 0 && first != own_id && !f.input.sources.contains_key(&first) {
             self.define_source_from_log(f, first)?;
         }
         let id = self.define_source(f, &source.frame, Growth::LeftOut)?;
@@ -395,21 +400,21 @@ impl MergedTape {
         Ok(())
     }
 
-    /// Gives a definition of a source its id here, and its feed the name here.
+    /// Assigns a definition of a source its id on this tape, and its feed the name on this tape.
     fn define_source(&mut self, f: &mut FrameInHand<'_>, frame: &[u8], growth: Growth) -> Result<u32, Error> {
         let event = Event::new(frame).expect("a definition was read");
-        let own = uint(&event, EventField::Index).unwrap_or(0) as u32;
-        if let Some(id) = f.input.sources.get(&own) {
+        let own_id = uint(&event, EventField::Index).unwrap_or(0) as u32;
+        if let Some(id) = f.input.sources.get(&own_id) {
             return Ok(*id);
         }
-        let of = uint(&event, EventField::Of).unwrap_or(0) as u32;
-        let of = match of {
+        let own_first_id = uint(&event, EventField::Of).unwrap_or(0) as u32;
+        let first_id = match own_first_id {
             0 => 0,
-            of => match f.input.sources.get(&of) {
-                Some(of) => *of,
+            own_first_id => match f.input.sources.get(&own_first_id) {
+                Some(merged_id) => *merged_id,
                 None => {
-                    self.define_source_from_log(f, of)?;
-                    f.input.sources[&of]
+                    self.define_source_from_log(f, own_first_id)?;
+                    f.input.sources[&own_first_id]
                 }
             },
         };
@@ -421,26 +426,26 @@ impl MergedTape {
         self.last = from;
         copy_definition(&mut self.batch, &event, renamed, growth);
         self.batch[from + INDEX..from + INDEX + 4].copy_from_slice(&id.to_le_bytes());
-        if of != 0 {
-            self.batch[from + OF..from + OF + 4].copy_from_slice(&of.to_le_bytes());
+        if first_id != 0 {
+            self.batch[from + OF..from + OF + 4].copy_from_slice(&first_id.to_le_bytes());
         }
-        f.input.sources.insert(own, id);
-        self.fresh.sources.push(SourceId { input: f.index, own, id });
+        f.input.sources.insert(own_id, id);
+        self.fresh.sources.push(SourceId { input: f.index, own: own_id, id });
         Ok(id)
     }
 
-    /// The id after those of the definitions in the batch.
+    /// Returns the id after the last definition in the batch.
     fn next_source(&self) -> u32 {
         self.fresh.sources.last().map_or(1, |source| source.id + 1)
     }
 
-    /// The name of a feed on this tape: its own, unless another tape has one of this name.
+    /// Returns the name of a feed on this tape: its own, unless another tape has a feed with this name.
     fn feed_name(&mut self, f: &FrameInHand<'_>, feed: &str) -> String {
         let all = || self.state.feeds.iter().chain(&self.fresh.feeds);
-        if let Some(known) = all().find(|known| known.input == f.index && known.own == feed) {
-            return known.name.clone();
+        if let Some(entry) = all().find(|entry| entry.input == f.index && entry.own == feed) {
+            return entry.name.clone();
         }
-        let is_used = |name: &str| all().any(|known| known.name == name);
+        let is_used = |name: &str| all().any(|entry| entry.name == name);
         let mut name = feed.to_owned();
         if self.state.shared.iter().any(|shared| shared == feed) || is_used(feed) {
             name = format!("{}/{feed}", f.input.tape.name);
@@ -448,12 +453,12 @@ impl MergedTape {
         while is_used(&name) {
             name = format!("{}/{name}", f.input.tape.name);
         }
-        let known = FeedName { input: f.index, own: feed.to_owned(), name: name.clone() };
-        self.fresh.feeds.push(known);
+        let entry = FeedName { input: f.index, own: feed.to_owned(), name: name.clone() };
+        self.fresh.feeds.push(entry);
         name
     }
 
-    /// Takes out of a mark of progress what it counts and this tape does not have.
+    /// Subtracts from a mark of progress the counts of events that this tape lacks.
     fn rebase_mark(&mut self, from: usize) {
         let source = word(&self.batch[from..], at::SOURCE);
         let Some((account, _)) = self.account.source_of(source) else { return };
@@ -462,22 +467,22 @@ impl MergedTape {
         if !has_bases.into_iter().any(concerned) {
             return;
         }
-        let (id, seen) = (account.id, account.tally.plus(account.since));
+        let (id, tape_tally) = (account.id, account.tally.plus(account.since));
         let mut bases = self.bases();
         let mark = mark_tally(&self.batch[from..]);
         if bases.open.remove(&id) {
-            let less = |n: u64, seen: u64| n.saturating_sub(seen);
+            let less = |n: u64, tape_count: u64| n.saturating_sub(tape_count);
             let mut base = MessageTally {
                 messages: 0,
-                with_events: less(mark.with_events, seen.with_events),
-                events: less(mark.events, seen.events),
-                quarantined: less(mark.quarantined, seen.quarantined),
-                duplicates: less(mark.duplicates, seen.duplicates),
-                ignored: less(mark.ignored, seen.ignored),
-                unresolved: less(mark.unresolved, seen.unresolved),
-                repeats: less(mark.repeats, seen.repeats),
-                unsure: less(mark.unsure, seen.unsure),
-                entries: mark.entries.minus(seen.entries),
+                with_events: less(mark.with_events, tape_tally.with_events),
+                events: less(mark.events, tape_tally.events),
+                quarantined: less(mark.quarantined, tape_tally.quarantined),
+                duplicates: less(mark.duplicates, tape_tally.duplicates),
+                ignored: less(mark.ignored, tape_tally.ignored),
+                unresolved: less(mark.unresolved, tape_tally.unresolved),
+                repeats: less(mark.repeats, tape_tally.repeats),
+                unsure: less(mark.unsure, tape_tally.unsure),
+                entries: mark.entries.minus(tape_tally.entries),
             };
             base.messages = base.with_events + base.quarantined + base.duplicates + base.ignored;
             bases.known.insert(id, base);
@@ -485,8 +490,8 @@ impl MergedTape {
         }
         let base = bases.known.get(&id).copied().unwrap_or_default();
         for field in MARK_FIELDS {
-            let less = (field.of)(&mark).saturating_sub((field.of)(&base));
-            self.batch[from + field.at..from + field.at + 8].copy_from_slice(&less.to_le_bytes());
+            let less = (field.count_of)(&mark).saturating_sub((field.count_of)(&base));
+            self.batch[from + field.offset..from + field.offset + 8].copy_from_slice(&less.to_le_bytes());
         }
         let EntryTally { total, with_events, quarantined, ignored } = mark.entries.minus(base.entries);
         let entries = [total, with_events, quarantined, ignored];
@@ -508,8 +513,8 @@ impl MergedTape {
             Err(error) if f.input.skips_damage() => return Err(f.damage(&error)),
             raw => raw?,
         };
-        let at = self.raw.append(&raw)?;
-        self.batch[from + RAW_AT..from + RAW_AT + 8].copy_from_slice(&at.to_le_bytes());
+        let raw_offset = self.raw.append(&raw)?;
+        self.batch[from + RAW_AT..from + RAW_AT + 8].copy_from_slice(&raw_offset.to_le_bytes());
         Ok(())
     }
 }
@@ -537,8 +542,8 @@ pub(super) struct FrameInHand<'f> {
 }
 
 impl FrameInHand<'_> {
-    fn damage(&self, what: &dyn std::fmt::Display) -> Error {
-        self.input.damage_at(self.offset, what)
+    fn damage(&self, reason: &dyn std::fmt::Display) -> Error {
+        self.input.damage_at(self.offset, reason)
     }
 }
 
@@ -557,10 +562,10 @@ enum Growth {
     LeftOut,
 }
 
-/// Puts ids of the merge's tape in the place of a frame's own; false if one has none yet.
+/// Replaces a frame's own ids by the ids of the merge's tape; returns false if an id is not assigned yet.
 #[inline]
-fn put_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame: &mut [u8]) -> bool {
-    let mut known = true;
+fn write_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame: &mut [u8]) -> bool {
+    let mut has_all_ids = true;
     let source = word(frame, at::SOURCE);
     if source != 0 {
         match input.sources.get(&source) {
@@ -571,30 +576,30 @@ fn put_ids(input: &TapeReading, layout: &IdLayout, header: FrameHeader, frame: &
     if header.is_meta() {
         return true;
     }
-    let id_of = |dict: NameKind, own: u32| match own {
+    let id_of = |dict: NameKind, own_id: u32| match own_id {
         0 => Some(0),
-        own => input.ids[dict as usize].get(own as usize).copied().filter(|id| *id != 0),
+        own_id => input.ids[dict as usize].get(own_id as usize).copied().filter(|id| *id != 0),
     };
     if layout.venue {
-        let own = u16::from_le_bytes([frame[at::VENUE], frame[at::VENUE + 1]]);
-        let Some(id) = id_of(NameKind::Venue, own.into()) else { return false };
+        let own_id = u16::from_le_bytes([frame[at::VENUE], frame[at::VENUE + 1]]);
+        let Some(id) = id_of(NameKind::Venue, own_id.into()) else { return false };
         frame[at::VENUE..at::VENUE + 2].copy_from_slice(&(id as u16).to_le_bytes());
     }
-    for place in &layout.wide {
-        let Some(id) = id_of(place.dict, word(frame, place.at)) else { return false };
-        frame[place.at..place.at + 4].copy_from_slice(&id.to_le_bytes());
+    for id_slot in &layout.wide {
+        let Some(id) = id_of(id_slot.dict, word(frame, id_slot.offset)) else { return false };
+        frame[id_slot.offset..id_slot.offset + 4].copy_from_slice(&id.to_le_bytes());
     }
     if !layout.listed.is_empty() && header.flags() & flags::EXT != 0 {
-        let mut places = Vec::new();
-        layout.each_listed(header, frame, |dict, at| places.push((dict, at)));
-        for (dict, at) in places {
-            match id_of(dict, word(frame, at)) {
-                Some(id) => frame[at..at + 4].copy_from_slice(&id.to_le_bytes()),
-                None => known = false,
+        let mut listed_ids = Vec::new();
+        layout.each_listed(header, frame, |dict, offset| listed_ids.push((dict, offset)));
+        for (dict, offset) in listed_ids {
+            match id_of(dict, word(frame, offset)) {
+                Some(id) => frame[offset..offset + 4].copy_from_slice(&id.to_le_bytes()),
+                None => has_all_ids = false,
             }
         }
     }
-    known
+    has_all_ids
 }
 
 /// Copies a definition of a source, with another name of its feed, or without the word that its file grew.
@@ -602,8 +607,8 @@ fn copy_definition(out: &mut Vec<u8>, event: &Event<'_>, feed: Option<&str>, gro
     let (header, bytes) = (event.header(), event.bytes());
     let from = out.len();
     let grew = |payload: &[u8]| {
-        let named = |name: &str| payload.get(2..2 + name.len()) == Some(name.as_bytes());
-        named(GROWN) || named(SUPERSEDED)
+        let has_name = |name: &str| payload.get(2..2 + name.len()) == Some(name.as_bytes());
+        has_name(GROWN) || has_name(SUPERSEDED)
     };
     out.extend_from_slice(&bytes[..usize::from(event.schema().fixed_bytes)]);
     for (tag, payload) in event.extension_entries() {
@@ -618,15 +623,15 @@ fn copy_definition(out: &mut Vec<u8>, event: &Event<'_>, feed: Option<&str>, gro
     }
     let length = (out.len() - from).next_multiple_of(LINE);
     out.resize(from + length, 0);
-    let kept = match growth {
+    let kept_flags = match growth {
         Growth::Kept => header.flags(),
         Growth::LeftOut => header.flags() & !flags::LAST,
     };
     let lines = (length / LINE) as u16;
-    FrameHeader::new_unstamped(header.kind(), kept, lines).write(&mut out[from..]);
+    FrameHeader::new_unstamped(header.kind(), kept_flags, lines).write(&mut out[from..]);
 }
 
-/// The account that a mark of progress says.
+/// Reads the account in a mark of progress.
 fn mark_tally(frame: &[u8]) -> MessageTally {
     let event = Event::new(frame).expect("a mark of progress");
     let n = |field| uint(&event, field).unwrap_or(0);
@@ -642,8 +647,8 @@ fn mark_tally(frame: &[u8]) -> MessageTally {
         unsure: n(EventField::Unsure),
         entries: marked_entries(&event),
     };
-    let without = tally.quarantined.saturating_add(tally.duplicates).saturating_add(tally.ignored);
-    tally.with_events = tally.messages.saturating_sub(without);
+    let without_events = tally.quarantined.saturating_add(tally.duplicates).saturating_add(tally.ignored);
+    tally.with_events = tally.messages.saturating_sub(without_events);
     tally
 }
 
@@ -657,20 +662,20 @@ const ENTRY_FIELDS: [EventField; 4] = [
 
 /// A number of a mark of progress, and its place.
 struct MarkField {
-    at: usize,
-    of: fn(&MessageTally) -> u64,
+    offset: usize,
+    count_of: fn(&MessageTally) -> u64,
 }
 
 /// A test holds the places against the schema.
 const MARK_FIELDS: [MarkField; 8] = [
-    MarkField { at: 48, of: |t| t.messages },
-    MarkField { at: 56, of: |t| t.ignored },
-    MarkField { at: 64, of: |t| t.duplicates },
-    MarkField { at: 72, of: |t| t.quarantined },
-    MarkField { at: 80, of: |t| t.events },
-    MarkField { at: 88, of: |t| t.unresolved },
-    MarkField { at: 96, of: |t| t.repeats },
-    MarkField { at: 104, of: |t| t.unsure },
+    MarkField { offset: 48, count_of: |t| t.messages },
+    MarkField { offset: 56, count_of: |t| t.ignored },
+    MarkField { offset: 64, count_of: |t| t.duplicates },
+    MarkField { offset: 72, count_of: |t| t.quarantined },
+    MarkField { offset: 80, count_of: |t| t.events },
+    MarkField { offset: 88, count_of: |t| t.unresolved },
+    MarkField { offset: 96, count_of: |t| t.repeats },
+    MarkField { offset: 104, count_of: |t| t.unsure },
 ];
 
 /// Where a source's definition says its id, and that of its first definition; where a quarantine event says its
@@ -682,8 +687,8 @@ const RAW_AT: usize = 40;
 const OTHER_FRAMES: &str = "the tape has frames that this merge did not make; use a new tape";
 
 #[inline]
-fn word(frame: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(frame[at..at + 4].try_into().expect("four bytes"))
+fn word(frame: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(frame[offset..offset + 4].try_into().expect("four bytes"))
 }
 
 #[cfg(test)]
@@ -691,14 +696,14 @@ mod tests {
     use super::*;
     use unitape_model::FieldLayout;
 
-    /// A number written to another place would be an id, or a part of a time.
+    /// Guards against a number written to a wrong offset: it would be an id, or a part of a time.
     #[test]
     fn places_are_those_of_the_schema() {
-        let place = |kind, field| EventSchema::for_kind(kind).get(field).unwrap().slot;
-        let uint = |at: usize, width| FieldLayout::UInt { at: at as u16, width };
-        assert_eq!(place(EventKind::Source, EventField::Index), uint(INDEX, 4));
-        assert_eq!(place(EventKind::Source, EventField::Of), uint(OF, 4));
-        assert_eq!(place(EventKind::Quarantine, EventField::RawAt), uint(RAW_AT, 8));
+        let slot_of = |kind, field| EventSchema::for_kind(kind).get(field).unwrap().slot;
+        let uint = |offset: usize, width| FieldLayout::UInt { offset: offset as u16, width };
+        assert_eq!(slot_of(EventKind::Source, EventField::Index), uint(INDEX, 4));
+        assert_eq!(slot_of(EventKind::Source, EventField::Of), uint(OF, 4));
+        assert_eq!(slot_of(EventKind::Quarantine, EventField::RawAt), uint(RAW_AT, 8));
         let fields = [
             EventField::Messages,
             EventField::Ignored,
@@ -710,7 +715,7 @@ mod tests {
             EventField::Unsure,
         ];
         for (field, mark) in fields.into_iter().zip(MARK_FIELDS) {
-            assert_eq!(place(EventKind::Progress, field), uint(mark.at, 8));
+            assert_eq!(slot_of(EventKind::Progress, field), uint(mark.offset, 8));
         }
     }
 }

@@ -10,8 +10,8 @@ use unitape_tape::{ReadOptions, Reader, StartPosition};
 /// Events that are compared; two days differ in the first.
 const EVENTS: usize = 64;
 
-/// Whether the two directories have the same events where both begin. Tapes without events are not the same, unless their
-/// directory is.
+/// Returns whether two directories have the same events where both begin. Tapes without events are the same only if
+/// their directory is.
 pub fn is_same(a: &Path, b: &Path) -> Result<bool, Error> {
     if a.canonicalize().ok() == b.canonicalize().ok() {
         return Ok(true);
@@ -38,7 +38,7 @@ pub fn is_same(a: &Path, b: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The bytes of the next event or message.
+/// Reads the bytes of the next event or message.
 fn next_event(reader: &mut Reader) -> Result<Option<Vec<u8>>, Error> {
     while let Some(frame) = reader.next()? {
         if !frame.header.is_meta() {

@@ -44,7 +44,7 @@ pub struct InputProgress {
     pub epoch: u64,
     /// Everything before it is placed.
     pub position: u64,
-    /// The running maximum of its time; none before its first event.
+    /// The running maximum of its time; `None` before its first event.
     pub running_max: Option<i64>,
     /// A frame before the position, by which the tape is known again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct PlacedFrame {
 }
 
 impl PlacedFrame {
-    /// The frame with these bytes.
+    /// Makes the record of a frame with these bytes.
     pub fn new(position: u64, bytes: &[u8]) -> Self {
         let hash = blake3::hash(bytes);
         Self { position, hash: u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes")) }
@@ -101,7 +101,7 @@ pub struct GapRecord {
     pub to: u64,
 }
 
-/// A record: what has changed since the one before it.
+/// A record: the changes since the previous record.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct MergeRecord {
@@ -119,7 +119,8 @@ pub struct MergeRecord {
     /// End of the tape with the frames of this record.
     pub end: u64,
     /// How far each tape is placed then.
-    pub at: Vec<InputProgress>,
+    #[serde(rename = "at")]
+    pub progress: Vec<InputProgress>,
     /// Bytes of the raw log then.
     pub raw: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -161,7 +162,7 @@ pub struct MergeStateLog {
     file: File,
 }
 
-/// The records that are there, read one by one.
+/// The existing records, read one by one.
 #[derive(Debug)]
 pub struct MergeStateReader {
     path: PathBuf,
@@ -173,12 +174,12 @@ pub struct MergeStateReader {
 }
 
 impl MergeRecord {
-    /// Adds what a later record says.
+    /// Applies a later record.
     pub fn apply(&mut self, later: MergeRecord) {
         if !later.targets.is_empty() {
             self.targets = later.targets;
         }
-        (self.end, self.at, self.raw) = (later.end, later.at, later.raw);
+        (self.end, self.progress, self.raw) = (later.end, later.progress, later.raw);
         self.user_messages = later.user_messages;
         self.sources.extend(later.sources);
         self.feeds.extend(later.feeds);
@@ -192,13 +193,15 @@ impl MergeRecord {
         }
     }
 
-    /// Whether it has a place for each input, and names no other.
+    /// Returns whether the record has a place for each input and names no other input.
     fn is_consistent(&self) -> bool {
         let count = self.inputs.len();
         let parts = self.gaps.iter().chain(&self.damaged).chain(&self.accepted).map(|part| part.input);
         let named =
             self.sources.iter().map(|source| source.input).chain(self.feeds.iter().map(|feed| feed.input));
-        self.at.len() == count && self.targets.len() == count && parts.chain(named).all(|input| input < count)
+        self.progress.len() == count
+            && self.targets.len() == count
+            && parts.chain(named).all(|input| input < count)
     }
 }
 
@@ -207,7 +210,7 @@ impl MergeStateReader {
     /// durable.
     ///
     /// # Errors
-    /// A file that cannot be read, or whose first record is damaged.
+    /// Fails if the file cannot be read, or if its first record is damaged.
     pub fn open(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(NAME);
         let file = match open_regular(&path) {
@@ -219,43 +222,43 @@ impl MergeStateReader {
         match this.next()? {
             Some(first) if first.format == FORMAT => this.first = first,
             Some(first) => {
-                let what = format!("it is of format {}, this build knows {FORMAT}", first.format);
-                return Err(this.wrong(&what));
+                let reason = format!("it is of format {}, this build knows {FORMAT}", first.format);
+                return Err(this.state_error(&reason));
             }
             None => {
-                let what = "its first record is damaged, without which nobody knows what is merged there; merge into a new tape";
-                return Err(this.wrong(what));
+                let reason = "its first record is damaged, without which nobody knows what is merged there; merge into a new tape";
+                return Err(this.state_error(reason));
             }
         }
         Ok(Some(this))
     }
 
-    /// The first record: who is merged.
+    /// Returns the first record, which names the inputs.
     pub fn first(&self) -> &MergeRecord {
         &self.first
     }
 
-    /// The state of the last record that ends at or before `end` of the tape, and the bytes of the file up to there;
-    /// `None` if all of them are after it. Records of a write that was cut off are left out.
+    /// Finds the state of the last record that ends at or before `end` of the tape, and the length of the file up to
+    /// there. Returns `None` if all records are after `end`. Leaves out records of an incomplete write.
     ///
     /// # Errors
-    /// A file that cannot be read, or whose records do not agree.
+    /// Fails if the file cannot be read, or if its records do not agree.
     pub fn state_at(mut self, end: u64) -> Result<Option<FoundState>, Error> {
         if self.first.end > end {
             return Ok(None);
         }
-        let mut found = FoundState { state: std::mem::take(&mut self.first), bytes: self.bytes };
+        let mut stored_state = FoundState { state: std::mem::take(&mut self.first), bytes: self.bytes };
         while let Some(record) = self.next()?.filter(|record| record.end <= end) {
-            found.state.apply(record);
-            found.bytes = self.bytes;
+            stored_state.state.apply(record);
+            stored_state.bytes = self.bytes;
         }
-        if !found.state.is_consistent() {
-            return Err(self.wrong("its records do not agree with each other"));
+        if !stored_state.state.is_consistent() {
+            return Err(self.state_error("its records do not agree with each other"));
         }
-        Ok(Some(found))
+        Ok(Some(stored_state))
     }
 
-    /// The next record; none after the last one that is whole.
+    /// Reads the next record; `None` after the last whole record.
     fn next(&mut self) -> Result<Option<MergeRecord>, Error> {
         self.line.clear();
         self.read_line().map_err(|source| Error::MergeState { path: self.path.clone(), source })?;
@@ -272,18 +275,18 @@ impl MergeStateReader {
                 bytes => bytes?,
             };
             let end = bytes.iter().position(|byte| *byte < b' ');
-            let taken = end.map_or(bytes.len(), |end| end + 1);
-            self.line.extend_from_slice(&bytes[..taken]);
-            self.file.consume(taken);
-            if end.is_some() || taken == 0 {
+            let byte_count = end.map_or(bytes.len(), |end| end + 1);
+            self.line.extend_from_slice(&bytes[..byte_count]);
+            self.file.consume(byte_count);
+            if end.is_some() || byte_count == 0 {
                 break;
             }
         }
         Ok(())
     }
 
-    fn wrong(&self, what: &str) -> Error {
-        let source = std::io::Error::new(ErrorKind::InvalidData, what.to_owned());
+    fn state_error(&self, reason: &str) -> Error {
+        let source = std::io::Error::new(ErrorKind::InvalidData, reason.to_owned());
         Error::MergeState { path: self.path.clone(), source }
     }
 }
@@ -301,7 +304,7 @@ impl MergeStateLog {
     /// Begins the records of a new merge; the first is durable.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn create(dir: &Path, first: &MergeRecord) -> Result<Self, Error> {
         Self::replace(dir, first)?;
         let path = dir.join(NAME);
@@ -313,7 +316,7 @@ impl MergeStateLog {
     /// Continues after the first `bytes`.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn resume(dir: &Path, bytes: u64) -> Result<Self, Error> {
         let path = dir.join(NAME);
         let fail = |source| Error::MergeState { path: path.clone(), source };
@@ -325,7 +328,7 @@ impl MergeStateLog {
     /// Appends a record.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn append(&mut self, record: &MergeRecord) -> Result<(), Error> {
         let fail = |source| Error::MergeState { path: self.path.clone(), source };
         let line = line(record).map_err(fail)?;
@@ -335,7 +338,7 @@ impl MergeStateLog {
     /// Puts one record in the place of all, whole or not at all; it is durable then.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn replace(dir: &Path, state: &MergeRecord) -> Result<(), Error> {
         let path = dir.join(NAME);
         let fail = |source| Error::MergeState { path: path.clone(), source };
@@ -363,8 +366,8 @@ fn line(record: &MergeRecord) -> std::io::Result<Vec<u8>> {
 fn parse(line: &[u8]) -> Option<MergeRecord> {
     let line = line.strip_suffix(b"\n")?;
     let (json, sum) = line.split_at_checked(line.len().checked_sub(SUM_DIGITS + 1)?)?;
-    let whole = blake3::hash(json).to_hex().as_bytes()[..SUM_DIGITS] == sum[1..];
-    whole.then(|| serde_json::from_slice(json).ok())?
+    let is_intact = blake3::hash(json).to_hex().as_bytes()[..SUM_DIGITS] == sum[1..];
+    is_intact.then(|| serde_json::from_slice(json).ok())?
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -385,44 +388,47 @@ mod tests {
         MergeRecord {
             inputs: inputs.into(),
             targets: vec![64; 2],
-            at: vec![InputProgress::default(); 2],
+            progress: vec![InputProgress::default(); 2],
             ..MergeRecord::default()
         }
     }
 
-    fn found(dir: &Path, records: &[MergeRecord], end: u64) -> Result<Option<FoundState>, String> {
+    fn read_state(dir: &Path, records: &[MergeRecord], end: u64) -> Result<Option<FoundState>, String> {
         let mut log = MergeStateLog::create(dir, &records[0]).unwrap();
         records[1..].iter().for_each(|record| log.append(record).unwrap());
         MergeStateReader::open(dir).unwrap().expect("a state").state_at(end).map_err(|e| e.to_string())
     }
 
-    /// A record that was cut off, and records of frames that are not on the tape, are as if they were not there.
+    /// Guards against records that must not count: an incomplete record, and records of frames that are not on the
+    /// tape.
     #[test]
     fn the_state_is_that_of_the_last_record_on_the_tape() {
         let dir = tempfile::tempdir().unwrap();
-        let later = |end| MergeRecord { end, raw: end / 64, at: first().at, ..MergeRecord::default() };
+        let later =
+            |end| MergeRecord { end, raw: end / 64, progress: first().progress, ..MergeRecord::default() };
         let records = [first(), later(64), later(128), later(640)];
         for (end, raw) in [(0, 0), (63, 0), (64, 1), (639, 2), (u64::MAX, 10)] {
-            let found = found(dir.path(), &records, end).unwrap().unwrap();
-            assert_eq!(found.state.raw, raw, "{end}");
-            let whole = std::fs::read(dir.path().join(NAME)).unwrap();
+            let stored_state = read_state(dir.path(), &records, end).unwrap().unwrap();
+            assert_eq!(stored_state.state.raw, raw, "{end}");
+            let file_bytes = std::fs::read(dir.path().join(NAME)).unwrap();
             std::fs::write(
                 dir.path().join(NAME),
-                &whole[..found.bytes as usize + 5.min(whole.len() - found.bytes as usize)],
+                &file_bytes
+                    [..stored_state.bytes as usize + 5.min(file_bytes.len() - stored_state.bytes as usize)],
             )
             .unwrap();
             let cut =
                 MergeStateReader::open(dir.path()).unwrap().unwrap().state_at(u64::MAX).unwrap().unwrap();
-            assert_eq!((cut.state.raw, cut.bytes), (raw, found.bytes), "{end}");
+            assert_eq!((cut.state.raw, cut.bytes), (raw, stored_state.bytes), "{end}");
         }
-        assert!(found(dir.path(), &[MergeRecord { end: 64, ..first() }], 0).unwrap().is_none());
-        let whole = line(&MergeRecord { format: FORMAT, ..first() }).unwrap();
-        let cuts = [0, 1, 20, whole.len() - 1].map(|end| &whole[..end]);
+        assert!(read_state(dir.path(), &[MergeRecord { end: 64, ..first() }], 0).unwrap().is_none());
+        let record_line = line(&MergeRecord { format: FORMAT, ..first() }).unwrap();
+        let cuts = [0, 1, 20, record_line.len() - 1].map(|end| &record_line[..end]);
         for text in [&b"{}\n"[..], b"\0\0\0"].into_iter().chain(cuts) {
             std::fs::write(dir.path().join(NAME), text).unwrap();
             let error = MergeStateReader::open(dir.path()).unwrap_err();
-            let said = error.to_string();
-            assert!(said.contains("merge.state") && said.contains("damaged"), "{said}");
+            let message = error.to_string();
+            assert!(message.contains("merge.state") && message.contains("damaged"), "{message}");
             assert_eq!(error.cause(), ErrorCause::Data);
         }
         // A file system that lost the content leaves zeros, of which no memory has enough.
@@ -430,7 +436,7 @@ mod tests {
         assert!(MergeStateReader::open(dir.path()).is_err());
     }
 
-    /// Somebody who writes records with right sums could name inputs that are not there.
+    /// Guards against records with right checksums that name absent inputs.
     #[test]
     fn records_that_do_not_agree_are_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -440,12 +446,12 @@ mod tests {
             MergeRecord { damaged: vec![part], ..first() },
             MergeRecord { accepted: vec![part], ..first() },
             MergeRecord { sources: vec![SourceId { input: 9, own: 1, id: 1 }], ..first() },
-            MergeRecord { at: vec![InputProgress::default()], ..first() },
+            MergeRecord { progress: vec![InputProgress::default()], ..first() },
             MergeRecord { targets: vec![64; 3], ..first() },
         ];
         for record in wrong {
-            let said = found(dir.path(), &[record], u64::MAX).unwrap_err();
-            assert!(said.contains("do not agree"), "{said}");
+            let message = read_state(dir.path(), &[record], u64::MAX).unwrap_err();
+            assert!(message.contains("do not agree"), "{message}");
         }
     }
 }

@@ -56,7 +56,7 @@ pub struct ReceiveTimeReader {
     file: File,
     path: PathBuf,
     /// Next byte of the file.
-    at: u64,
+    offset: u64,
     /// Stretches that have not been given to a block wholly.
     pending: Vec<(u64, UnixNanos)>,
     upto: u64,
@@ -64,42 +64,42 @@ pub struct ReceiveTimeReader {
 }
 
 impl ReceiveTimeReader {
-    /// The times of the journal at `raw`, from the byte `from` on.
+    /// Opens the receive times of the journal at `raw`, from the byte `from` on.
     ///
     /// # Errors
-    /// When there are none.
+    /// Fails if the journal has no times.
     pub fn open(raw: &Path, from: u64) -> Result<Self, Error> {
         let path = raw.with_extension("times");
         let file =
             File::open(&path).map_err(|source| Error::Read { path: path.clone(), offset: 0, source })?;
-        let mut this = Self { file, path, at: 0, pending: Vec::new(), upto: 0, ended: false };
+        let mut this = Self { file, path, offset: 0, pending: Vec::new(), upto: 0, ended: false };
         // Entries are short beside what they speak of; those before the place are read and dropped.
         loop {
-            let at = this.at;
+            let start_offset = this.offset;
             this.poll()?;
             this.pending.retain(|(end, _)| *end > from);
-            if this.at == at {
+            if this.offset == start_offset {
                 return Ok(this);
             }
         }
     }
 
-    /// The end of the readable part of the stream, and whether the stream ends there.
+    /// Reads new times. Returns the end of the readable part of the stream, and whether the stream ends there.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn poll(&mut self) -> Result<(u64, bool), Error> {
         let mut buf = [0; ENTRY * LOOK_ENTRIES];
-        let (path, at) = (&self.path, self.at);
-        let fail = |source| Error::Read { path: path.clone(), offset: at, source };
+        let (path, offset) = (&self.path, self.offset);
+        let fail = |source| Error::Read { path: path.clone(), offset, source };
         let n = match self.ended {
             true => 0,
-            false => read_at(&self.file, &mut buf, self.at).map_err(fail)?,
+            false => read_at(&self.file, &mut buf, self.offset).map_err(fail)?,
         };
         let (entries, _) = buf[..n].as_chunks::<ENTRY>();
         for entry in entries {
-            let (end, ts) = stretch(entry);
-            self.at += ENTRY as u64;
+            let (end, ts) = parse_entry(entry);
+            self.offset += ENTRY as u64;
             if ts == END {
                 self.ended = true;
                 break;
@@ -116,12 +116,12 @@ impl ReceiveTimeReader {
         Ok((self.upto, self.ended))
     }
 
-    /// Gives a block that ends at `end` its times.
+    /// Appends the receive times of a block that ends at `end` to `times`.
     pub fn set_block_times(&mut self, end: u64, times: &mut Vec<(u64, UnixNanos)>) {
-        let whole = self.pending.partition_point(|(e, _)| *e <= end);
-        let upto = (whole + 1).min(self.pending.len());
+        let whole_count = self.pending.partition_point(|(e, _)| *e <= end);
+        let upto = (whole_count + 1).min(self.pending.len());
         times.extend_from_slice(&self.pending[..upto]);
-        self.pending.drain(..whole);
+        self.pending.drain(..whole_count);
     }
 }
 
@@ -161,20 +161,21 @@ struct OpenStreamFile {
 }
 
 impl StreamJournal {
-    /// Opens the journal in `dir`, which is made; mends what a kill left. `known` is the last file that there ever was.
+    /// Opens the journal in `dir`, creates it if needed, and repairs the damage of a kill. `last_file` is the last
+    /// file that the journal ever had.
     ///
     /// # Errors
-    /// When the disk refuses, or the last file of a resumed stream was removed.
-    pub fn open(dir: &Path, continuity: StreamContinuity, known: LastFile) -> Result<Self, Error> {
+    /// Fails if the disk refuses, or the last file of a resumed stream was removed.
+    pub fn open(dir: &Path, continuity: StreamContinuity, last_file: LastFile) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "raw")?;
         let places = StreamOffsets::open(dir)?;
         // The place of a file is noted before the file before it ends.
-        let ever = known.number.max(places.last().saturating_sub(1));
+        let ever = last_file.number.max(places.last().saturating_sub(1));
         let refuse = |name: &str| {
-            let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
+            let reason = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
                         the feed another name and have the sender start over";
-            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            let source = std::io::Error::new(ErrorKind::InvalidData, reason);
             Err(Error::Read { path: dir.join(name), offset: 0, source })
         };
         if continuity == StreamContinuity::Resumed && last < ever {
@@ -182,7 +183,7 @@ impl StreamJournal {
         }
         let next = next_number(dir, last.max(ever))?;
         let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
-        let mut begun = this.number();
+        let mut current_number = this.number();
         if last > 0 {
             this.open = OpenStreamFile::recover_file(&this.path(last))?;
             if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
@@ -190,22 +191,22 @@ impl StreamJournal {
             }
             // A pipe does not send again the bytes that a power loss removed; new bytes must not take their place.
             // The next run must know it even if nothing comes in this one.
-            let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < known.read_of(last);
+            let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < last_file.read_of(last);
             if is_cut {
-                begun = this.next;
+                current_number = this.next;
             }
             if continuity == StreamContinuity::Connection || last < ever || is_cut {
                 this.end()?;
             }
         }
-        note_number(dir, begun)?;
+        note_number(dir, current_number)?;
         Ok(this)
     }
 
     /// Begins a stream, unless one continues. Returns how many bytes it has, in all of its files.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn begin(&mut self) -> Result<u64, Error> {
         let stream = match &mut self.open {
             Some(stream) => stream,
@@ -225,20 +226,20 @@ impl StreamJournal {
         Ok(self.places.base(self.next - 1) + stream.len)
     }
 
-    /// Number of the file in hand.
+    /// Returns the number of the current file.
     pub fn number(&self) -> u64 {
         self.next - 1
     }
 
-    /// Bytes of the file in hand.
+    /// Returns the length of the current file in bytes.
     pub fn file_len(&self) -> u64 {
         self.open.as_ref().map_or(0, |stream| stream.len)
     }
 
-    /// Ends the file in hand and lets the stream continue in the next one.
+    /// Ends the current file and lets the stream continue in the next one.
     ///
     /// # Errors
-    /// When the disk refuses; the same may be tried again.
+    /// Fails if the disk refuses; the same may be tried again.
     pub fn rotate(&mut self) -> Result<(), Error> {
         if self.open.is_some() {
             let begins = self.places.base(self.number()) + self.file_len();
@@ -251,10 +252,10 @@ impl StreamJournal {
     /// Appends bytes that were received at `ts`.
     ///
     /// # Errors
-    /// When the disk refuses; nothing was appended then, and the same may be tried again.
+    /// Fails if the disk refuses; nothing was appended then, and the same may be tried again.
     ///
     /// # Panics
-    /// When no stream was begun.
+    /// Panics if no stream was begun.
     pub fn append(&mut self, bytes: &[u8], ts: UnixNanos) -> Result<(), Error> {
         let stream = self.open.as_mut().expect("a stream was begun");
         stream.commit_moved()?;
@@ -262,15 +263,15 @@ impl StreamJournal {
         stream.commit(bytes.len() as u64, ts)
     }
 
-    /// Moves what a pipe holds into the journal, in the kernel, so that a kill -9 in between loses nothing. Gives
-    /// how many bytes; 0 at the pipe's end.
+    /// Moves the content of a pipe into the journal, in the kernel, so that a kill -9 in between loses nothing.
+    /// Returns the number of bytes; 0 at the pipe's end.
     ///
     /// # Errors
-    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The call may be retried: what was
+    /// Fails if the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The call may be retried: what was
     /// moved and has no entry yet gets it first, and is then counted.
     ///
     /// # Panics
-    /// When no stream was begun.
+    /// Panics if no stream was begun.
     pub fn splice(
         &mut self,
         pipe: &impl std::os::fd::AsFd,
@@ -280,9 +281,9 @@ impl StreamJournal {
         if let Some(n) = stream.commit_moved()? {
             return Ok(n);
         }
-        let mut at = stream.len;
+        let mut offset = stream.len;
         let flags = rustix::pipe::SpliceFlags::NONBLOCK;
-        let n = rustix::pipe::splice(pipe, None, &stream.raw, Some(&mut at), SPLICE_BYTES, flags)
+        let n = rustix::pipe::splice(pipe, None, &stream.raw, Some(&mut offset), SPLICE_BYTES, flags)
             .map_err(|e| stream.fail(e.into()))?;
         if n > 0 {
             stream.moved = Some((n as u64, clock()));
@@ -291,10 +292,10 @@ impl StreamJournal {
         Ok(n)
     }
 
-    /// Ends the stream in hand.
+    /// Ends the current stream.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn end(&mut self) -> Result<(), Error> {
         if let Some(stream) = &mut self.open {
             stream.commit_moved()?;
@@ -304,10 +305,10 @@ impl StreamJournal {
         Ok(())
     }
 
-    /// Says that nothing more will come.
+    /// Notes that no more data will arrive.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn close(&mut self) -> Result<(), Error> {
         self.end()?;
         close(&self.dir)
@@ -326,7 +327,7 @@ impl OpenStreamFile {
         Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
     }
 
-    /// The current stream; `None` when it has ended.
+    /// Opens the current stream; `None` if it has ended.
     fn recover_file(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let options = || {
@@ -344,14 +345,14 @@ impl OpenStreamFile {
         let (mut end, mut ts) = (0, NO_TIME);
         if times_len > 0 {
             this.times.read_exact_at(&mut last, times_len - ENTRY as u64).map_err(fail)?;
-            (end, ts) = stretch(&last);
+            (end, ts) = parse_entry(&last);
         }
         if ts == END {
             return Ok(None);
         }
         if len < end {
-            let what = format!("{len} bytes, but its times end at {end}");
-            return Err(fail(std::io::Error::new(ErrorKind::InvalidData, what)));
+            let reason = format!("{len} bytes, but its times end at {end}");
+            return Err(fail(std::io::Error::new(ErrorKind::InvalidData, reason)));
         }
         if len > end {
             this.len = end;
@@ -371,7 +372,7 @@ impl OpenStreamFile {
         Ok(())
     }
 
-    /// Gives what was moved its entry; how many bytes these are.
+    /// Writes the entry of the moved bytes; returns their number.
     fn commit_moved(&mut self) -> Result<Option<usize>, Error> {
         let Some((bytes, ts)) = self.moved else { return Ok(None) };
         self.commit(bytes, ts)?;
@@ -384,17 +385,17 @@ impl OpenStreamFile {
     }
 }
 
-/// Bytes of all journal files in `dir`.
+/// Returns the total length of all journal files in `dir`, in bytes.
 pub fn journaled_bytes(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let data = entries.filter(|e| e.path().extension().is_some_and(|x| x == "raw" || x == "pcap"));
     data.filter_map(|e| Some(e.metadata().ok()?.len())).sum()
 }
 
-/// Says that nothing more will come to the journal in `dir`.
+/// Notes that no more data will arrive in the journal in `dir`.
 ///
 /// # Errors
-/// When the disk refuses.
+/// Fails if the disk refuses.
 pub fn close(dir: &Path) -> Result<(), Error> {
     create(&dir.join(CLOSED)).map(drop)
 }
@@ -402,7 +403,7 @@ pub fn close(dir: &Path) -> Result<(), Error> {
 /// Holds the journal in `dir`, which is made, for one writer: as long as the file is open.
 ///
 /// # Errors
-/// When another one holds it, or the disk refuses.
+/// Fails if another process holds the journal, or if the disk refuses.
 pub fn lock(dir: &Path) -> Result<File, Error> {
     make(dir)?;
     let path = dir.join(LOCK);
@@ -410,8 +411,9 @@ pub fn lock(dir: &Path) -> Result<File, Error> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            let what = "another run writes this journal; give each run a directory of its own (run.journal)";
-            let source = std::io::Error::new(ErrorKind::WouldBlock, what);
+            let reason =
+                "another run writes this journal; give each run a directory of its own (run.journal)";
+            let source = std::io::Error::new(ErrorKind::WouldBlock, reason);
             Err(Error::Read { path, offset: 0, source })
         }
         Err(TryLockError::Error(source)) => Err(Error::Read { path, offset: 0, source }),
@@ -428,13 +430,13 @@ fn create(path: &Path) -> Result<File, Error> {
     options.open(path).map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })
 }
 
-/// The number after `last`.
+/// Returns the number after `last`.
 fn next_number(dir: &Path, last: u64) -> Result<u64, Error> {
     match last {
         0..NUMBER_MAX => Ok(last + 1),
         _ => {
-            let what = format!("its last file has number {last}, and a journal has at most {NUMBER_MAX}");
-            let source = std::io::Error::new(ErrorKind::InvalidData, what);
+            let reason = format!("its last file has number {last}, and a journal has at most {NUMBER_MAX}");
+            let source = std::io::Error::new(ErrorKind::InvalidData, reason);
             Err(Error::Read { path: dir.to_owned(), offset: 0, source })
         }
     }
@@ -458,29 +460,29 @@ fn split(entry: &[u8; ENTRY]) -> (u64, i64) {
     (u64::from_le_bytes(end.try_into().expect("eight")), i64::from_le_bytes(ts.try_into().expect("eight")))
 }
 
-/// The end of a stretch, and when it was received.
-fn stretch(entry: &[u8; ENTRY]) -> (u64, UnixNanos) {
+/// Parses an entry: the end of a range, and its receive time.
+fn parse_entry(entry: &[u8; ENTRY]) -> (u64, UnixNanos) {
     let (end, ts) = split(entry);
     (end, UnixNanos(ts))
 }
 
-fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
+fn read_at(file: &File, buf: &mut [u8], offset: u64) -> std::io::Result<usize> {
     loop {
-        match file.read_at(buf, at) {
+        match file.read_at(buf, offset) {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             other => return other,
         }
     }
 }
 
-/// Bytes that one splice moves, at most: what a pipe holds.
+/// The maximum number of bytes that one splice moves: the capacity of a pipe.
 const SPLICE_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Without it the sender was asked for a much earlier byte, and its bytes came twice.
+    /// Guards against missing offsets: the sender was asked for a much earlier byte, and its bytes arrived twice.
     #[test]
     fn a_resumed_stream_needs_its_places() {
         let dir = tempfile::tempdir().unwrap();

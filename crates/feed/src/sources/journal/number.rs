@@ -16,14 +16,14 @@ use std::path::Path;
 /// The last file that a journal ever had, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastFile {
-    /// Its number; 0 where there was none.
+    /// The file's number; 0 without a file.
     pub number: u64,
     /// Bytes of it that the tape has read. Where the journal was written in this boot, 0: it has them.
     pub read_bytes: u64,
 }
 
 impl LastFile {
-    /// Bytes of the file of this number that the tape has read, where it is this one.
+    /// Returns how many bytes of the file with this number the tape has read; 0 for another file.
     pub fn read_of(self, number: u64) -> u64 {
         if number == self.number { self.read_bytes } else { 0 }
     }
@@ -41,7 +41,7 @@ pub struct JournalFileNumber {
 /// The state of a journal before its receiver wrote to it.
 #[derive(Clone, Copy, Debug)]
 pub struct InitialJournalState {
-    /// Number of its last file; 0 where it had none.
+    /// The number of the journal's last file; 0 without a file.
     pub number: u64,
     /// Length of that file.
     pub bytes: u64,
@@ -50,7 +50,7 @@ pub struct InitialJournalState {
 }
 
 impl InitialJournalState {
-    /// The journal in `dir`.
+    /// Reads the state of the journal in `dir`.
     pub fn read(dir: &Path) -> Self {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let files = entries.filter_map(|entry| {
@@ -60,12 +60,12 @@ impl InitialJournalState {
         let (number, bytes) = files.max().unwrap_or_default();
         // The next one is noted where a power loss has cut this one.
         let is_of_this_boot =
-            noted_number(dir).is_some_and(|noted| noted.is_of_this_boot && noted.number <= number);
+            noted_number(dir).is_some_and(|note| note.is_of_this_boot && note.number <= number);
         Self { number, bytes, is_of_this_boot }
     }
 }
 
-/// The number that the journal in `dir` notes; none where it notes none.
+/// Reads the number that the journal in `dir` notes; `None` if it has no note.
 pub fn noted_number(dir: &Path) -> Option<JournalFileNumber> {
     let bytes = std::fs::read(dir.join(NAME)).ok()?;
     let (number, boot) = bytes.split_first_chunk()?;
@@ -75,10 +75,10 @@ pub fn noted_number(dir: &Path) -> Option<JournalFileNumber> {
     Some(JournalFileNumber { number: u64::from_le_bytes(*number), is_of_this_boot })
 }
 
-/// Notes that the file of this number has begun, or that it comes next and nothing more is to be written to those before it.
+/// Notes that the file with this number has begun, or that it is next and that earlier files get no more data.
 ///
 /// # Errors
-/// When the disk refuses.
+/// Fails if the disk refuses.
 pub fn note_number(dir: &Path, number: u64) -> Result<(), Error> {
     let path = dir.join(NAME);
     let mut bytes = number.to_le_bytes().to_vec();
@@ -87,12 +87,12 @@ pub fn note_number(dir: &Path, number: u64) -> Result<(), Error> {
     written.map_err(|source| Error::Read { path, offset: 0, source })
 }
 
-/// Number of a journal's file with this name.
+/// Parses the file name of a journal and returns its number.
 pub fn number_of_file(name: &str) -> Option<u64> {
     name.strip_suffix(".raw").or_else(|| name.strip_suffix(".pcap"))?.parse().ok()
 }
 
-/// Identity of this boot of the machine; 0 where the system does not report it.
+/// Returns the identity of this boot of the machine; 0 if the system does not report it.
 fn boot_id() -> u128 {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0)

@@ -25,7 +25,7 @@ pub struct PacketJournal {
     /// Bytes written since [`PacketJournal::flush`] last reported.
     written: u64,
     /// The place in the current file at the last note.
-    noted: u64,
+    noted_offset: u64,
     /// Bytes of a record that a kill had cut short, which were cut off.
     pub cut_bytes: u64,
 }
@@ -36,67 +36,67 @@ impl PacketJournal {
     /// file that there ever was.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn open(
         dir: &Path,
         file_bytes: u64,
         day_begins: Option<Duration>,
-        known: LastFile,
+        last_file: LastFile,
     ) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "pcap")?;
         let mut this = Self {
             dir: dir.to_owned(),
             file: None,
-            next: next_number(dir, last.max(known.number))?,
+            next: next_number(dir, last.max(last_file.number))?,
             file_bytes,
             day_begins_ns: day_begins.map(|d| i64::try_from(d.as_nanos()).unwrap_or(0)),
             day: None,
             batch: Vec::new(),
             written: 0,
-            noted: 0,
+            noted_offset: 0,
             cut_bytes: 0,
         };
-        let mut begun = this.next - 1;
+        let mut current_number = this.next - 1;
         // A file that another one followed has ended.
-        if last > 0 && last >= known.number {
+        if last > 0 && last >= last_file.number {
             let path = this.path(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
             let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
             // A damaged file is left to its reader, which reports it; the next file begins.
-            if let Some((whole, ts)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
-                this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
-                file.set_len(whole).map_err(fail)?;
-                if whole < known.read_of(last) {
+            if let Some((whole_bytes, ts)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
+                this.cut_bytes = file.metadata().map_err(fail)?.len() - whole_bytes;
+                file.set_len(whole_bytes).map_err(fail)?;
+                if whole_bytes < last_file.read_of(last) {
                     // A power loss took the rest; what comes must not be in its place. The next run must know it even
                     // where nothing comes in this one.
-                    begun = this.next;
+                    current_number = this.next;
                 } else {
-                    (this.noted, this.day) = (whole, ts.and_then(|ts| this.day_of(ts)));
-                    this.file = Some((file, path, whole));
-                    if whole == 0 {
+                    (this.noted_offset, this.day) = (whole_bytes, ts.and_then(|ts| this.day_of(ts)));
+                    this.file = Some((file, path, whole_bytes));
+                    if whole_bytes == 0 {
                         write::file_header(&mut this.batch);
                         this.flush()?;
                     }
                 }
             }
         }
-        note_number(dir, begun)?;
+        note_number(dir, current_number)?;
         Ok(this)
     }
 
-    /// The batch in hand, to which [`mod@write`] appends a whole record of this time.
+    /// Returns the current batch, to which [`mod@write`] must append a whole record of this time.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn batch(&mut self, ts: UnixNanos) -> Result<&mut Vec<u8>, Error> {
         if self.batch.len() >= BATCH_BYTES {
-            self.put()?;
+            self.write_batch()?;
         }
         if let Some(day) = self.day_of(ts) {
             // A clock that steps back makes no day.
             if self.day.is_some_and(|before| day > before) {
-                self.put()?;
+                self.write_batch()?;
                 self.file = None;
             }
             self.day = self.day.max(Some(day));
@@ -104,16 +104,16 @@ impl PacketJournal {
         Ok(&mut self.batch)
     }
 
-    /// Writes the batch down; gives how many bytes were written since it was last called.
+    /// Writes the batch down; returns how many bytes were written since it was last called.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn flush(&mut self) -> Result<u64, Error> {
-        self.put()?;
+        self.write_batch()?;
         Ok(std::mem::take(&mut self.written))
     }
 
-    fn put(&mut self) -> Result<(), Error> {
+    fn write_batch(&mut self) -> Result<(), Error> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl PacketJournal {
             // A file that could not be made is tried again under the same number.
             self.next += 1;
             self.written += made;
-            self.noted = made;
+            self.noted_offset = made;
             self.file = Some((file, path, made));
             note_number(&self.dir, self.next - 1)?;
         }
@@ -145,8 +145,8 @@ impl PacketJournal {
         *len += self.batch.len() as u64;
         self.written += self.batch.len() as u64;
         self.batch.clear();
-        if before - self.noted >= NOTE_BYTES {
-            self.noted = before;
+        if before - self.noted_offset >= NOTE_BYTES {
+            self.noted_offset = before;
             self.note(before)?;
         }
         Ok(())
@@ -161,41 +161,46 @@ impl PacketJournal {
     }
 
     /// Notes that a record begins here, so that who opens the journal need not go through all of a long file.
-    fn note(&self, at: u64) -> Result<(), Error> {
+    fn note(&self, offset: u64) -> Result<(), Error> {
         let path = self.dir.join(NOTED);
-        let entry = [(self.next - 1).to_le_bytes(), at.to_le_bytes()].concat();
-        let noted = create(&path).map(|file| file.write_all_at(&entry, 0));
-        noted?.map_err(|source| Error::Read { path, offset: 0, source })
+        let entry = [(self.next - 1).to_le_bytes(), offset.to_le_bytes()].concat();
+        let write_outcome = create(&path).map(|file| file.write_all_at(&entry, 0));
+        write_outcome?.map_err(|source| Error::Read { path, offset: 0, source })
     }
 
-    /// Start of a record of this file, if it was noted.
+    /// Returns the noted start of a record in this file; 0 without a note.
     fn noted_at(&self, number: u64) -> u64 {
         let entry = std::fs::read(self.dir.join(NOTED)).ok();
         let entry = entry.as_deref().and_then(|e| e.first_chunk::<ENTRY>());
-        entry.map(split).filter(|(of, _)| *of == number).map_or(0, |(_, at)| at.max(0) as u64)
+        entry
+            .map(split)
+            .filter(|(file_number, _)| *file_number == number)
+            .map_or(0, |(_, offset)| offset.max(0) as u64)
     }
 }
 
-/// Bytes of a capture's whole records, and the time of the last one; `None` when something else is between them.
-/// Where one begins at `field_table`, those before it are not looked at.
-fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
+/// Returns the length of a capture's whole records in bytes, and the time of the last record. Returns `None` if other
+/// bytes are between them. If a record begins at `noted_offset`, earlier records are not read.
+fn whole_records(file: &File, noted_offset: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
     let mut walker = CaptureWalker::default();
-    let (mut buf, mut base, mut at, mut ts) = (Vec::new(), 0u64, 0, None);
+    let (mut buf, mut base, mut offset, mut ts) = (Vec::new(), 0u64, 0, None);
     loop {
-        match walker.next(&buf, at) {
-            NextCaptureRecord::Packet(p) => (at, ts) = (p.end, p.ts_ns.map(UnixNanos)),
-            NextCaptureRecord::Dropped { end, ts_ns, .. } => (at, ts) = (end, Some(UnixNanos(ts_ns))),
+        match walker.next(&buf, offset) {
+            NextCaptureRecord::Packet(p) => (offset, ts) = (p.end, p.ts_ns.map(UnixNanos)),
+            NextCaptureRecord::Dropped { end, ts_ns, .. } => (offset, ts) = (end, Some(UnixNanos(ts_ns))),
             // The header, which says how to read all others.
-            NextCaptureRecord::Skip { .. } if base == 0 && noted > 0 && noted < file.metadata()?.len() => {
-                (base, at) = (noted, 0);
+            NextCaptureRecord::Skip { .. }
+                if base == 0 && noted_offset > 0 && noted_offset < file.metadata()?.len() =>
+            {
+                (base, offset) = (noted_offset, 0);
                 buf.clear();
             }
-            NextCaptureRecord::Skip { end } => at = end,
+            NextCaptureRecord::Skip { end } => offset = end,
             NextCaptureRecord::Lost { .. } => return Ok(None),
             NextCaptureRecord::More => {
-                buf.drain(..at);
-                base += at as u64;
-                at = 0;
+                buf.drain(..offset);
+                base += offset as u64;
+                offset = 0;
                 let start = buf.len();
                 buf.resize(start + (1 << 20), 0);
                 let n = read_at(file, &mut buf[start..], base + start as u64)?;
@@ -233,26 +238,26 @@ mod tests {
     /// Numbers and times of all records of a file.
     fn read(path: &Path) -> Vec<(i64, i64)> {
         let bytes = std::fs::read(path).unwrap();
-        let (mut walker, mut at, mut all) = (CaptureWalker::default(), 0, Vec::new());
+        let (mut walker, mut offset, mut all) = (CaptureWalker::default(), 0, Vec::new());
         loop {
-            match walker.next(&bytes, at) {
+            match walker.next(&bytes, offset) {
                 NextCaptureRecord::Packet(p) => {
                     let number = i64::from_le_bytes(bytes[p.end - 8..p.end].try_into().unwrap());
                     all.push((number, p.ts_ns.unwrap()));
-                    at = p.end;
+                    offset = p.end;
                 }
-                NextCaptureRecord::Skip { end } => at = end,
-                NextCaptureRecord::More if at == bytes.len() => return all,
-                other => panic!("{other:?} at {at}"),
+                NextCaptureRecord::Skip { end } => offset = end,
+                NextCaptureRecord::More if offset == bytes.len() => return all,
+                other => panic!("{other:?} at {offset}"),
             }
         }
     }
 
-    /// Opening a long journal used to read all of it before a socket was open. The notes may also describe another
-    /// file, or a place after the end following a loss of power: then the whole journal is read.
+    /// Guards against reading a whole long journal before a socket is open. The notes may also describe another file,
+    /// or an offset past the end after a power loss: then the whole journal is read.
     #[test]
     fn a_long_file_goes_on_where_it_was_noted() {
-        for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {
+        for note in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {
             let dir = tempfile::tempdir().unwrap();
             let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
             (0..10).for_each(|n| append(&mut journal, n, TS + n));
@@ -261,16 +266,16 @@ mod tests {
             drop(journal);
             // A kill, in the middle of the last record.
             File::options().write(true).open(&path).unwrap().set_len(24 + 10 * 52 - 3).unwrap();
-            if let Some((number, at)) = noted {
-                let entry = [number.to_le_bytes(), at.to_le_bytes()].concat();
+            if let Some((number, offset)) = note {
+                let entry = [number.to_le_bytes(), offset.to_le_bytes()].concat();
                 std::fs::write(dir.path().join(NOTED), entry).unwrap();
             }
             let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
-            assert_eq!(journal.cut_bytes, 49, "{noted:?}");
+            assert_eq!(journal.cut_bytes, 49, "{note:?}");
             append(&mut journal, 10, TS + 10);
             journal.flush().unwrap();
             let want: Vec<_> = (0..9).chain([10]).map(|n| (n, TS + n)).collect();
-            assert_eq!(read(&path), want, "{noted:?}");
+            assert_eq!(read(&path), want, "{note:?}");
         }
     }
 
@@ -283,13 +288,14 @@ mod tests {
             write::datagram(journal.batch(UnixNanos(TS)).unwrap(), TS + n as i64, from, to, &[0; 60_000]);
         }
         journal.flush().unwrap();
-        let at = journal.noted_at(1);
-        assert!(at >= NOTE_BYTES && (at - 24).is_multiple_of(60_000 + 28 + 16), "{at}");
+        let offset = journal.noted_at(1);
+        assert!(offset >= NOTE_BYTES && (offset - 24).is_multiple_of(60_000 + 28 + 16), "{offset}");
         let len = std::fs::metadata(journal.path(1)).unwrap().len();
-        assert_eq!(whole_records(&File::open(journal.path(1)).unwrap(), at).unwrap().unwrap().0, len);
+        assert_eq!(whole_records(&File::open(journal.path(1)).unwrap(), offset).unwrap().unwrap().0, len);
     }
 
-    /// A file of the whole week could never be removed, and was read from its start by each restart.
+    /// Guards against one file for the whole week: it could never be removed, and each restart read it from its
+    /// start.
     #[test]
     fn a_day_begins_with_a_file() {
         let dir = tempfile::tempdir().unwrap();

@@ -25,10 +25,10 @@ impl StreamOffsets {
     /// Name of its file.
     pub const NAME: &str = ".resume";
 
-    /// Reads those of the journal in `dir`.
+    /// Reads the offsets of the journal in `dir`.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// Fails if the file is there and cannot be read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         make(dir)?;
         let path = dir.join(Self::NAME);
@@ -43,17 +43,17 @@ impl StreamOffsets {
         Ok(Self { path, bases, len: (entries.len() * ENTRY) as u64 })
     }
 
-    /// The byte of the stream that this file begins with.
+    /// Returns the stream offset at which this file begins.
     pub fn base(&self, number: u64) -> u64 {
         self.bases.get(&number).copied().unwrap_or(0)
     }
 
-    /// Whether it is known where this file begins.
+    /// Returns whether the start of this file in the stream is known.
     pub fn knows(&self, number: u64) -> bool {
         number <= 1 || self.bases.contains_key(&number)
     }
 
-    /// The greatest number that has an entry, 0 without.
+    /// Returns the greatest file number with an entry; 0 without entries.
     pub fn last(&self) -> u64 {
         self.bases.last_key_value().map_or(0, |(number, _)| *number)
     }
@@ -61,7 +61,7 @@ impl StreamOffsets {
     /// Notes where a file begins.
     ///
     /// # Errors
-    /// When the disk refuses; nothing was noted then, and the same may be tried again.
+    /// Fails if the disk refuses; nothing was noted then, and the same may be tried again.
     pub fn note(&mut self, number: u64, base: u64) -> Result<(), Error> {
         let entry = [number.to_le_bytes(), base.to_le_bytes()].concat();
         let written = create(&self.path)?.write_all_at(&entry, self.len);

@@ -40,7 +40,7 @@ impl PartialEq for ClockSource {
 impl Eq for ClockSource {}
 
 impl ClockSource {
-    /// A clock of the system's time.
+    /// Makes a clock of the system's time.
     pub fn new(interval: Duration) -> Self {
         Self { interval, now: super::now }
     }
@@ -52,11 +52,11 @@ pub struct QuietTimer {
     interval_ns: i64,
     /// The last event or the last look, on a clock that never steps back.
     since_ns: i64,
-    /// The time of the last tick that was believed.
+    /// The time of the last credible tick.
     last: UnixNanos,
-    /// The latest time of a tick that was not believed.
+    /// The latest time of a tick that was not credible.
     last_ahead: UnixNanos,
-    /// The last reading of the host's clock that was believed.
+    /// The last credible reading of the host's clock.
     believed: Option<HostReading>,
     /// The run has said that the host's clock is behind the last tick.
     is_behind: bool,
@@ -64,7 +64,7 @@ pub struct QuietTimer {
     note: Option<String>,
 }
 
-/// The host's clock, and one that nobody can set, at one moment.
+/// The host's clock, and a clock that cannot be set, read at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct HostReading {
     /// Wall time.
@@ -76,7 +76,7 @@ pub struct HostReading {
 /// The event time and the bounds with which the host's clock is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct TickReference {
-    /// The latest time of an event that was placed and believed.
+    /// The latest time of a placed, credible event.
     pub placed_max: UnixNanos,
     /// The bounds.
     pub lead: ClockLeadLimits,
@@ -88,11 +88,11 @@ pub struct DueTick {
     /// Its time.
     pub ts: UnixNanos,
     /// It leads by more than it may.
-    pub ahead: bool,
+    pub is_ahead: bool,
 }
 
 impl QuietTimer {
-    /// A timer that begins at 0 of the clock that never steps back.
+    /// Makes a timer that begins at 0 of the monotonic clock.
     pub fn new(interval: Duration) -> Self {
         let interval_ns = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX).max(1);
         Self {
@@ -106,7 +106,7 @@ impl QuietTimer {
         }
     }
 
-    /// When the next tick is due, on the clock that never steps back.
+    /// Returns when the next tick is due, on the monotonic clock.
     pub fn due_ns(&self) -> i64 {
         self.since_ns.saturating_add(self.interval_ns)
     }
@@ -117,8 +117,8 @@ impl QuietTimer {
     }
 
     /// Notes a tick.
-    pub fn note_tick(&mut self, ts: UnixNanos, ahead: bool) {
-        match ahead {
+    pub fn note_tick(&mut self, ts: UnixNanos, is_ahead: bool) {
+        match is_ahead {
             true => self.last_ahead = self.last_ahead.max(ts),
             false => self.last = ts,
         }
@@ -142,9 +142,9 @@ impl QuietTimer {
         let wall = host.wall;
         let ts = UnixNanos(wall.0.saturating_sub(wall.0.rem_euclid(self.interval_ns)));
         if self.leads(host, reference) {
-            return (ts > self.last.max(self.last_ahead)).then_some(DueTick { ts, ahead: true });
+            return (ts > self.last.max(self.last_ahead)).then_some(DueTick { ts, is_ahead: true });
         }
-        let tick = Some(DueTick { ts, ahead: false });
+        let tick = Some(DueTick { ts, is_ahead: false });
         if ts > self.last {
             self.is_behind = false;
             return tick;
@@ -197,14 +197,14 @@ pub struct TickRequest {
     source: ClockSource,
     dir: PathBuf,
     tape_number: u64,
-    held: File,
+    lock: File,
 }
 
 impl TickRequest {
     /// Holds the journal in `dir`; `None` where it is closed.
     ///
     /// # Errors
-    /// When another run holds it.
+    /// Fails if another run holds the clock's journal.
     pub fn hold(
         feed: usize,
         source: ClockSource,
@@ -214,8 +214,8 @@ impl TickRequest {
         if dir.join(CLOSED).exists() {
             return Ok(None);
         }
-        let held = journal::lock(dir)?;
-        Ok(Some(Self { feed, source, dir: dir.to_owned(), tape_number, held }))
+        let lock = journal::lock(dir)?;
+        Ok(Some(Self { feed, source, dir: dir.to_owned(), tape_number, lock }))
     }
 
     /// Notes the journal as it is before anything is written.
@@ -228,22 +228,22 @@ impl TickRequest {
     /// Opens the journal, when the tape's account has been read.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk refuses.
     pub fn open(self, stats: &Arc<RunMonitor>) -> Result<ClockWriter, Error> {
-        let noted = noted_number(&self.dir);
-        let number = noted.map_or(0, |noted| noted.number).max(self.tape_number);
+        let file_note = noted_number(&self.dir);
+        let number = file_note.map_or(0, |note| note.number).max(self.tape_number);
         let read = stats.feeds[self.feed].journal_read.get().copied().unwrap_or_default();
-        let known = match noted {
-            Some(noted) if noted.is_of_this_boot => LastFile { number, read_bytes: 0 },
+        let last_file = match file_note {
+            Some(note) if note.is_of_this_boot => LastFile { number, read_bytes: 0 },
             _ => LastFile { number: number.max(read.number), read_bytes: read.read_of(number) },
         };
         Ok(ClockWriter {
             feed: self.feed,
             timer: QuietTimer::new(self.source.interval),
             now: self.source.now,
-            journal: StreamJournal::open(&self.dir, StreamContinuity::Pipe, known)?,
+            journal: StreamJournal::open(&self.dir, StreamContinuity::Pipe, last_file)?,
             stats: stats.clone(),
-            _held: self.held,
+            _held: self.lock,
         })
     }
 }
@@ -252,7 +252,7 @@ impl TickRequest {
 #[derive(Debug)]
 pub struct ClockWriter {
     feed: usize,
-    /// When the next one is due.
+    /// When the next tick is due.
     pub timer: QuietTimer,
     now: WallClock,
     journal: StreamJournal,
@@ -261,8 +261,8 @@ pub struct ClockWriter {
 }
 
 impl ClockWriter {
-    /// Writes a tick if one is due, and whether it did. `after` gives the last message of each feed that is on the tape.
-    /// A tick that cannot be written is left out, and the run says so.
+    /// Writes a tick if one is due; returns whether it did. `after` gives the last message of each feed on the tape.
+    /// A tick that cannot be written is left out, and the run reports it.
     pub fn write(
         &mut self,
         now_ns: i64,
@@ -276,14 +276,14 @@ impl ClockWriter {
         if let Some(note) = self.timer.take_note() {
             stats.link.note(note);
         }
-        let Some(DueTick { ts, ahead }) = due else { return false };
-        let line = ClockTick { ts: ts.0, after: after(), ahead }.to_line();
+        let Some(DueTick { ts, is_ahead }) = due else { return false };
+        let line = ClockTick { ts: ts.0, after: after(), ahead: is_ahead }.to_line();
         let written = self.journal.begin().and_then(|_| self.journal.append(&line, (self.now)()));
         if let Err(e) = written {
             stats.link.note(format!("a tick could not be written and is left out: {e}"));
             return false;
         }
-        self.timer.note_tick(ts, ahead);
+        self.timer.note_tick(ts, is_ahead);
         stats.note_received(line.len() as u64);
         // Release: pairs with the Acquire of the intake; what was written before is there.
         stats.began.store(true, Ordering::Release);
@@ -307,7 +307,7 @@ mod tests {
             let host = HostReading { wall: UnixNanos(wall), boot_ns: now_ns };
             let reference = TickReference { placed_max: UnixNanos(placed_max), lead };
             if let Some(due) = timer.tick(now_ns, host, &reference) {
-                timer.note_tick(due.ts, due.ahead);
+                timer.note_tick(due.ts, due.is_ahead);
                 all.push(due);
             }
             notes.extend(timer.take_note());
@@ -325,14 +325,14 @@ mod tests {
     const YEAR: i64 = 365 * 24 * HOUR;
 
     fn believed(seconds: &[i64]) -> Vec<DueTick> {
-        seconds.iter().map(|s| DueTick { ts: UnixNanos(NOW + s * S), ahead: false }).collect()
+        seconds.iter().map(|s| DueTick { ts: UnixNanos(NOW + s * S), is_ahead: false }).collect()
     }
 
-    fn ahead(ts: i64) -> DueTick {
-        DueTick { ts: UnixNanos(ts), ahead: true }
+    fn ahead_tick(ts: i64) -> DueTick {
+        DueTick { ts: UnixNanos(ts), is_ahead: true }
     }
 
-    /// A tick of a clock that had jumped was believed: readers were at its time, and no later tick came.
+    /// Guards against a tick of a clock that had jumped: readers were at its time, and no later tick came.
     #[test]
     fn ticks_of_a_clock_that_jumps_are_not_believed() {
         let steps = [
@@ -344,35 +344,38 @@ mod tests {
         ];
         let (ticks, notes) = due(ClockLeadLimits::default(), &steps);
         assert_eq!(ticks[..2], believed(&[0, 1]));
-        assert_eq!(ticks[2..4], [ahead(NOW + YEAR + 2 * S), ahead(NOW + YEAR + 3 * S)]);
+        assert_eq!(ticks[2..4], [ahead_tick(NOW + YEAR + 2 * S), ahead_tick(NOW + YEAR + 3 * S)]);
         assert_eq!(ticks[4..], believed(&[4]));
         assert_eq!(notes, [""; 0]);
         // A night without an event is no jump, and without bounds nothing is.
         let night = [(S, NOW, NOW), (12 * HOUR, NOW + 12 * HOUR - S, NOW)];
-        assert!(due(ClockLeadLimits::default(), &night).0.iter().all(|due| !due.ahead));
-        assert!(due(ClockLeadLimits::UNBOUNDED, &steps).0.iter().all(|due| !due.ahead));
+        assert!(due(ClockLeadLimits::default(), &night).0.iter().all(|due| !due.is_ahead));
+        assert!(due(ClockLeadLimits::UNBOUNDED, &steps).0.iter().all(|due| !due.is_ahead));
     }
 
-    /// A host that starts with a wrong clock has nothing but the events to be held against; and a clock that was put right
-    /// is believed when an event has its time.
+    /// Guards against a host that starts with a wrong clock: only events can show it. A corrected clock is believed
+    /// when an event has its time.
     #[test]
     fn events_say_whether_the_clock_is_right() {
         let far = NOW + 400 * 24 * HOUR;
         let (ticks, _) = due(ClockLeadLimits::default(), &[(S, far, NOW), (2 * S, far + S, NOW)]);
-        assert_eq!(ticks, [ahead(far), ahead(far + S)]);
+        assert_eq!(ticks, [ahead_tick(far), ahead_tick(far + S)]);
         let right = [(S, NOW, NOW), (2 * S, NOW + HOUR, NOW), (3 * S, NOW + HOUR + S, NOW + HOUR)];
         let (ticks, _) = due(ClockLeadLimits::default(), &right);
-        assert_eq!(ticks[1..], [ahead(NOW + HOUR), DueTick { ts: UnixNanos(NOW + HOUR + S), ahead: false }]);
+        assert_eq!(
+            ticks[1..],
+            [ahead_tick(NOW + HOUR), DueTick { ts: UnixNanos(NOW + HOUR + S), is_ahead: false }]
+        );
     }
 
-    /// One tick of a year later silenced all later runs, without a word.
+    /// Guards against one tick of a later year that silently stopped all later runs.
     #[test]
     fn a_clock_that_was_set_back_far_ticks_and_says_so() {
-        let back = |by: i64| {
+        let ticks_after_setback = |setback_ns: i64| {
             let (ticks, notes) = due(
                 ClockLeadLimits::default(),
                 &[
-                    (S, NOW + by, NOW),
+                    (S, NOW + setback_ns, NOW),
                     (2 * S, NOW + S, NOW),
                     (3 * S, NOW + 2 * S, NOW),
                     (4 * S, NOW + 3 * S, NOW),
@@ -380,16 +383,16 @@ mod tests {
             );
             (ticks[1..].to_vec(), notes)
         };
-        let (ticks, notes) = back(YEAR);
+        let (ticks, notes) = ticks_after_setback(YEAR);
         assert_eq!(ticks, believed(&[1, 2, 3]));
         assert!(notes.len() == 1 && notes[0].contains("ticks continue by the host's clock"), "{notes:?}");
-        let (ticks, notes) = back(HOUR / 10);
+        let (ticks, notes) = ticks_after_setback(HOUR / 10);
         assert_eq!(ticks, []);
         assert!(notes.len() == 1 && notes[0].contains("no tick comes until it is there"), "{notes:?}");
-        assert_eq!(back(2 * S), (believed(&[3]), vec![]), "too little to speak of");
+        assert_eq!(ticks_after_setback(2 * S), (believed(&[3]), vec![]), "too little to speak of");
     }
 
-    /// A tick of a time that is not a whole one fires timers at another moment in each run.
+    /// Guards against a tick with a fraction of a second, which fires timers at another moment in each run.
     #[test]
     fn a_tick_has_wall_time_rounded_down() {
         assert_eq!(ticks(&[(S, 17 * S + 999_999_999), (2 * S, 18 * S + 1)]), [17 * S, 18 * S]);
@@ -400,7 +403,7 @@ mod tests {
     const NOTHING: TickReference =
         TickReference { placed_max: UnixNanos::MIN, lead: ClockLeadLimits::UNBOUNDED };
 
-    /// A busy run would be full of ticks.
+    /// Guards against a busy run full of ticks.
     #[test]
     fn each_event_puts_the_tick_off() {
         let host = |wall| HostReading { wall: UnixNanos(wall), boot_ns: 0 };
@@ -413,7 +416,7 @@ mod tests {
         assert!(timer.tick(9 * S / 2 + S, host(20 * S), &NOTHING).is_some());
     }
 
-    /// A wall clock that was set back would give a tick twice, or an earlier one after a later one.
+    /// Guards against a wall clock that was set back: it would give a tick twice, or ticks out of order.
     #[test]
     fn ticks_ascend_when_the_clock_steps_back() {
         let steps = [(S, 100 * S), (2 * S, 90 * S), (3 * S, 100 * S + 5), (4 * S, 101 * S)];

@@ -61,7 +61,7 @@ pub enum ReceiveSource {
 }
 
 impl ReceiveSource {
-    /// The kind of its journal's directory.
+    /// Returns the kind of the journal's directory.
     pub(crate) fn folder_kind(&self) -> FolderKind {
         match self {
             ReceiveSource::Udp { .. } => FolderKind::Packets,
@@ -96,7 +96,7 @@ pub struct ReceiverContext {
     pub stop: Arc<AtomicBool>,
     /// Bytes that it may be ahead of the decoders.
     pub lag_bytes_max: u64,
-    /// Number of the last file of its journal that the tape's dictionary log knows; 0 where it knows none.
+    /// The number of the journal's last file in the tape's dictionary log; 0 without one.
     pub tape_number: u64,
     /// Bytes of a file of a datagram journal, about.
     pub file_bytes: u64,
@@ -118,13 +118,13 @@ impl ReceiverContext {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The last file that its journal ever had; `None` when the run is to stop. If the journal was removed, or the
-    /// machine was started since, the receiver waits for the number that the tape knows.
+    /// Returns the last file that the journal ever had; `None` if the run must stop. If the journal was removed or
+    /// the machine was restarted, the receiver waits for the number that the tape knows.
     fn last_file(&self) -> Option<LastFile> {
-        let noted = noted_number(&self.dir);
+        let file_note = noted_number(&self.dir);
         // A journal from a backup notes less than the tape knows.
-        let number = noted.map_or(0, |noted| noted.number).max(self.tape_number);
-        if noted.is_some_and(|noted| noted.is_of_this_boot) {
+        let number = file_note.map_or(0, |note| note.number).max(self.tape_number);
+        if file_note.is_some_and(|note| note.is_of_this_boot) {
             return Some(LastFile { number, read_bytes: 0 });
         }
         loop {
@@ -157,7 +157,7 @@ impl ReceiverContext {
         self.stats.placed.notify();
     }
 
-    /// Has the journal read after a file of it has begun, or if nothing more will come.
+    /// Wakes the reader of the journal after a new file has begun, or if no more data will arrive.
     fn wake_for_file(&self) {
         // Release: as in `wake`.
         self.stats().began.store(true, Ordering::Release);
@@ -169,13 +169,13 @@ impl ReceiverContext {
 /// opened in its thread: what cannot be opened yet is tried again, and holds up no other feed.
 ///
 /// # Errors
-/// When the system has no thread for it.
+/// Fails if the system has no thread for it.
 pub fn start(
     name: &str,
     receive: &ReceiveSource,
-    place: ReceiverContext,
+    context: ReceiverContext,
 ) -> Result<Option<JoinHandle<()>>, Error> {
-    let closed = place.dir.join(CLOSED);
+    let closed = context.dir.join(CLOSED);
     match receive {
         // Each run has an input of its own.
         ReceiveSource::Stdin => _ = std::fs::remove_file(&closed),
@@ -184,29 +184,29 @@ pub fn start(
         _ if closed.exists() => return Ok(None),
         _ => {}
     }
-    let held = match journal::lock(&place.dir) {
-        Ok(held) => held,
+    let lock = match journal::lock(&context.dir) {
+        Ok(lock) => lock,
         Err(error) => {
-            place.stats().fail(error.to_string(), error.cause());
+            context.stats().fail(error.to_string(), error.cause());
             return Ok(None);
         }
     };
     // Once is enough: a feed has one receiver.
-    _ = place.stats().journal_start.set(InitialJournalState::read(&place.dir));
-    place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
+    _ = context.stats().journal_start.set(InitialJournalState::read(&context.dir));
+    context.stats().received_bytes.store(journaled_bytes(&context.dir), Ordering::Relaxed);
     if matches!(receive, ReceiveSource::Listen(_) | ReceiveSource::Connect(_)) {
-        place.stats().link.wait();
+        context.stats().link.wait();
     }
     let receive = receive.clone();
     let body = move || {
         // A receiver that has panicked says so on stderr; the feed must not seem to be at its end.
-        match catch_unwind(AssertUnwindSafe(|| work(receive, &place))) {
+        match catch_unwind(AssertUnwindSafe(|| work(receive, &context))) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => place.stats().fail(error.to_string(), error.cause()),
-            Err(_) => place.stats().fail("its receiver has panicked".to_owned(), ErrorCause::Outside),
+            Ok(Err(error)) => context.stats().fail(error.to_string(), error.cause()),
+            Err(_) => context.stats().fail("its receiver has panicked".to_owned(), ErrorCause::Outside),
         }
-        drop(held);
-        place.wake_for_file();
+        drop(lock);
+        context.wake_for_file();
     };
     std::thread::Builder::new()
         .name(format!("receive[{name}]"))
@@ -215,37 +215,40 @@ pub fn start(
         .map_err(|source| Error::Spawn { worker: 0, source })
 }
 
-/// Opens what is to be received and its journal, and receives.
-fn work(receive: ReceiveSource, place: &ReceiverContext) -> Result<(), Error> {
-    let Some(known) = place.last_file() else { return Ok(()) };
+/// Opens the input and its journal, and receives.
+fn work(receive: ReceiveSource, context: &ReceiverContext) -> Result<(), Error> {
+    let Some(last_file) = context.last_file() else { return Ok(()) };
     match receive {
         ReceiveSource::Udp { lines, buffer_bytes, when_full, day_begins } => {
-            let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, known);
-            let Some(journal) = place.outlast(open)? else { return Ok(()) };
-            let open = || Ok(UdpSockets::open(&lines, buffer_bytes)?.ended_by(place.halt.wait_fd()));
-            let Some(sockets) = place.outlast(open)? else { return Ok(()) };
-            udp::receive(sockets, when_full, journal, place)
+            let open = || PacketJournal::open(&context.dir, context.file_bytes, day_begins, last_file);
+            let Some(journal) = context.outlast(open)? else { return Ok(()) };
+            let open = || Ok(UdpSockets::open(&lines, buffer_bytes)?.ended_by(context.halt.wait_fd()));
+            let Some(sockets) = context.outlast(open)? else { return Ok(()) };
+            udp::receive(sockets, when_full, journal, context)
         }
         streams => {
             let continuity = streams.continuity();
-            let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, continuity, known))? else {
+            let Some(journal) =
+                context.outlast(|| StreamJournal::open(&context.dir, continuity, last_file))?
+            else {
                 return Ok(());
             };
-            let Some(opened) = place.outlast(|| stream::StreamEndpoint::new(streams.clone(), place))? else {
+            let Some(opened) = context.outlast(|| stream::StreamEndpoint::new(streams.clone(), context))?
+            else {
                 return Ok(());
             };
-            opened.receive(journal, place)
+            opened.receive(journal, context)
         }
     }
 }
 
-/// Our clock.
+/// Returns the present time of our clock.
 pub(crate) fn now() -> UnixNanos {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).map_or(UnixNanos::MAX, UnixNanos)
 }
 
-/// How long ago something was received at this time. A clock that was set back makes it of now.
+/// Returns the time since `received`. It is 0 if the clock was set back.
 pub(crate) fn age_ns(received: UnixNanos) -> i64 {
     now().0.saturating_sub(received.0).max(0)
 }

@@ -14,16 +14,15 @@ impl ReceiverContext {
     /// Does `work` until it succeeds; `None` when the run stops before anything was received that could be lost.
     ///
     /// # Errors
-    /// When it is not to be tried again.
+    /// Fails if the work must not be retried.
     pub fn outlast<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<Option<T>, Error> {
         self.try_again(work, false)
     }
 
-    /// Does `work` as [`Self::outlast`] does, for data in hand that is lost if the receiver gives up: the end of a
-    /// run is such an end.
+    /// Does `work` as [`Self::outlast`] does, for data that is lost if the receiver gives up, as at the end of a run.
     ///
     /// # Errors
-    /// When it is not to be tried again, or the run stops and it has failed once more.
+    /// Fails if the work must not be retried, or if the run stops and the work has failed once more.
     pub fn outlast_with<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         Ok(self.try_again(work, true)?.expect("given up with an error only"))
     }
@@ -38,12 +37,12 @@ impl ReceiverContext {
         loop {
             let stopped = self.stopped();
             match work() {
-                Ok(done) => {
+                Ok(outcome) => {
                     if failed {
                         link.recover(FeedStage::Receiver);
                         self.wake();
                     }
-                    return Ok(Some(done));
+                    return Ok(Some(outcome));
                 }
                 Err(error) if !self.restart.tries_again(error.cause()) => return Err(error),
                 // It has failed since the run is to stop: that decides how the run ends.

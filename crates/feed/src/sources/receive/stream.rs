@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The open endpoint of a stream receiver before data comes.
+/// The open endpoint of a stream receiver, before data arrives.
 #[derive(Debug)]
 pub enum StreamEndpoint {
     /// A socket that listens.
@@ -42,24 +42,24 @@ pub struct StreamPeer<'a> {
     pub listener: Option<&'a TcpListener>,
     /// The sender.
     pub peer: Option<SocketAddr>,
-    /// The settings of its feed, if it comes by TCP.
+    /// The settings of its feed, if it uses TCP.
     pub feed: Option<&'a TcpFeed>,
 }
 
 impl StreamEndpoint {
-    /// Opens what can be opened before data comes.
+    /// Opens everything that can be opened before data arrives.
     ///
     /// # Errors
-    /// When it cannot be.
-    pub fn new(receive: ReceiveSource, place: &ReceiverContext) -> Result<Self, Error> {
+    /// Fails if the endpoint cannot be opened.
+    pub fn new(receive: ReceiveSource, context: &ReceiverContext) -> Result<Self, Error> {
         Ok(match receive {
-            ReceiveSource::Listen(feed) => StreamEndpoint::Listener(tcp::listen(&feed, place)?, feed),
+            ReceiveSource::Listen(feed) => StreamEndpoint::Listener(tcp::listen(&feed, context)?, feed),
             ReceiveSource::Connect(feed) => {
                 // A name that is not known has failed; a host that is not there yet may come.
-                let found = feed.address.to_socket_addrs();
-                found.map_err(|source| Error::Socket {
+                let lookup = feed.address.to_socket_addrs();
+                lookup.map_err(|source| Error::Socket {
                     address: feed.address.clone(),
-                    what: "find",
+                    operation: "find",
                     source,
                 })?;
                 StreamEndpoint::Address(feed)
@@ -77,39 +77,39 @@ impl StreamEndpoint {
     /// Receives until the run stops or the stream has ended for good.
     ///
     /// # Errors
-    /// When the journal cannot be written.
-    pub fn receive(self, mut journal: StreamJournal, place: &ReceiverContext) -> Result<(), Error> {
+    /// Fails if the journal cannot be written.
+    pub fn receive(self, mut journal: StreamJournal, context: &ReceiverContext) -> Result<(), Error> {
         match self {
-            StreamEndpoint::Listener(socket, feed) => tcp::serve(&socket, &feed, journal, place),
-            StreamEndpoint::Address(feed) => tcp::call(&feed, journal, place),
+            StreamEndpoint::Listener(socket, feed) => tcp::serve(&socket, &feed, journal, context),
+            StreamEndpoint::Address(feed) => tcp::call(&feed, journal, context),
             StreamEndpoint::Fifo(path, mut file) => loop {
-                if place.outlast(|| journal.begin())?.is_none() {
+                if context.outlast(|| journal.begin())?.is_none() {
                     return Ok(());
                 }
-                place.wake_for_file();
-                if pipe(&file, &mut journal, place)? == StreamEnd::Here {
+                context.wake_for_file();
+                if pipe(&file, &mut journal, context)? == StreamEnd::Here {
                     return Ok(());
                 }
                 // All writers are gone. The new reader is there before the old one goes, so that what a new
                 // writer sends in between has a reader.
-                place.outlast_with(|| journal.end())?;
-                place.wake();
-                match place.outlast(|| open_fifo(&path))? {
-                    Some(again) => file = again,
+                context.outlast_with(|| journal.end())?;
+                context.wake();
+                match context.outlast(|| open_fifo(&path))? {
+                    Some(new_file) => file = new_file,
                     None => return Ok(()),
                 }
             },
             StreamEndpoint::Stdin => {
-                if place.outlast(|| journal.begin())?.is_none() {
+                if context.outlast(|| journal.begin())?.is_none() {
                     return Ok(());
                 }
-                place.wake_for_file();
+                context.wake_for_file();
                 let stdin = std::io::stdin();
                 let ended = match is_pipe(&stdin) {
-                    true => pipe(&stdin, &mut journal, place)?,
-                    false => copy(&mut stdin.lock(), &stdin, &StreamPeer::default(), &mut journal, place)?,
+                    true => pipe(&stdin, &mut journal, context)?,
+                    false => copy(&mut stdin.lock(), &stdin, &StreamPeer::default(), &mut journal, context)?,
                 };
-                place.outlast_with(|| match ended {
+                context.outlast_with(|| match ended {
                     StreamEnd::There => journal.close(),
                     StreamEnd::Here => journal.end(),
                 })
@@ -121,13 +121,13 @@ impl StreamEndpoint {
 /// Reads and writes down until the end.
 ///
 /// # Errors
-/// When the journal cannot be written.
+/// Fails if the journal cannot be written.
 pub fn copy(
     from: &mut impl Read,
     fd: &impl AsFd,
     side: &StreamPeer<'_>,
     journal: &mut StreamJournal,
-    place: &ReceiverContext,
+    context: &ReceiverContext,
 ) -> Result<StreamEnd, Error> {
     let mut buf = vec![0; READ_BYTES];
     let limit = side.feed.and_then(|feed| feed.idle_limit);
@@ -136,23 +136,23 @@ pub fn copy(
     let mut last = Instant::now();
     let mut rotation = JournalRotation::default();
     loop {
-        if place.stopped() {
+        if context.stopped() {
             return Ok(StreamEnd::Here);
         }
-        if paused(place) {
-            side.refuse(fd, place);
+        if pause_if_full(context) {
+            side.refuse(fd, context);
             last = Instant::now();
             continue;
         }
         let left = limit.map(|limit| limit.saturating_sub(last.elapsed()));
-        let ready = place.wait(fd, listener, left);
+        let ready = context.wait(fd, listener, left);
         if ready.second {
-            side.refuse(fd, place);
+            side.refuse(fd, context);
         }
         if !ready.first {
             if let Some(limit) = limit.filter(|limit| last.elapsed() >= *limit) {
                 let peer = side.peer.map_or_else(|| "its sender".to_owned(), |peer| peer.to_string());
-                place
+                context
                     .stats()
                     .link
                     .note(format!("{peer} has sent nothing for {limit:?}: its connection is closed"));
@@ -160,19 +160,19 @@ pub fn copy(
             }
             continue;
         }
-        let most = if resume { rotation.read_bytes(journal, place)? } else { READ_BYTES };
+        let most = if resume { rotation.read_bytes(journal, context)? } else { READ_BYTES };
         match from.read(&mut buf[..most]) {
             Ok(0) => return Ok(StreamEnd::There),
             Ok(n) => {
                 let ts = now();
-                place.outlast_with(|| journal.append(&buf[..n], ts))?;
-                place.came(n as u64);
+                context.outlast_with(|| journal.append(&buf[..n], ts))?;
+                context.came(n as u64);
                 last = Instant::now();
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(e) => {
                 if let Some(peer) = side.peer {
-                    place.stats().link.note(format!("the connection of {peer} has ended: {e}"));
+                    context.stats().link.note(format!("the connection of {peer} has ended: {e}"));
                 }
                 return Ok(StreamEnd::There);
             }
@@ -190,28 +190,28 @@ struct JournalRotation {
 impl JournalRotation {
     /// Lets the stream continue in a further file where the present one is long enough and ends between two messages,
     /// as the decoder says. Returns how many bytes to read next.
-    fn read_bytes(&mut self, journal: &mut StreamJournal, place: &ReceiverContext) -> Result<usize, Error> {
+    fn read_bytes(&mut self, journal: &mut StreamJournal, context: &ReceiverContext) -> Result<usize, Error> {
         let len = journal.file_len();
-        if len < place.file_bytes || self.not_before.is_some_and(|at| Instant::now() < at) {
+        if len < context.file_bytes || self.not_before.is_some_and(|earliest| Instant::now() < earliest) {
             return Ok(READ_BYTES);
         }
-        let (began, before) = (Instant::now(), place.stats().settled());
+        let (began, before) = (Instant::now(), context.stats().settled());
         if before.number != journal.number() {
             // Nothing of this file has been decoded in this run.
             return Ok(READ_BYTES);
         }
         loop {
-            let settled = place.stats().settled();
+            let settled = context.stats().settled();
             if settled.number == journal.number() && settled.through == len {
                 if settled.between_messages {
-                    place.outlast_with(|| journal.rotate())?;
-                    place.wake_for_file();
+                    context.outlast_with(|| journal.rotate())?;
+                    context.wake_for_file();
                     return Ok(READ_BYTES);
                 }
                 // Short ones of another length each time: soon one ends where a message does, however the sender writes.
                 return Ok(1 + (len.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize);
             }
-            if began.elapsed() >= SETTLE || place.stopped() {
+            if began.elapsed() >= SETTLE || context.stopped() {
                 // Its blocks wait for another feed, perhaps for long: the sender is not to wait with them.
                 self.not_before = (settled == before).then(|| began + SETTLE_AGAIN);
                 return Ok(READ_BYTES);
@@ -222,22 +222,26 @@ impl JournalRotation {
 }
 
 /// Moves a pipe into the journal until its end.
-fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &ReceiverContext) -> Result<StreamEnd, Error> {
+fn pipe(
+    pipe: &impl AsFd,
+    journal: &mut StreamJournal,
+    context: &ReceiverContext,
+) -> Result<StreamEnd, Error> {
     loop {
-        if place.stopped() {
+        if context.stopped() {
             return Ok(StreamEnd::Here);
         }
-        if paused(place) || !place.wait(pipe, None, None).first {
+        if pause_if_full(context) || !context.wait(pipe, None, None).first {
             continue;
         }
         // The data in the pipe stays there, and the journal has all moved data: nothing is in hand.
-        let moved = place.outlast(|| match journal.splice(pipe, now) {
+        let moved = context.outlast(|| match journal.splice(pipe, now) {
             Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
             moved => moved.map(Some),
         })?;
         match moved {
             Some(Some(0)) => return Ok(StreamEnd::There),
-            Some(Some(n)) => place.came(n as u64),
+            Some(Some(n)) => context.came(n as u64),
             Some(None) => {}
             None => return Ok(StreamEnd::Here),
         }
@@ -245,10 +249,10 @@ fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &ReceiverContext) 
 }
 
 /// Waits a little when the decoders are too far behind; whether it did.
-fn paused(place: &ReceiverContext) -> bool {
-    let full = place.full();
+fn pause_if_full(context: &ReceiverContext) -> bool {
+    let full = context.full();
     if full {
-        place.stats().pauses.fetch_add(1, Ordering::Relaxed);
+        context.stats().pauses.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(PAUSE);
     }
     full

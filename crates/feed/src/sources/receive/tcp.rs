@@ -22,16 +22,17 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A feed that comes by TCP.
+/// A feed that arrives by TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpFeed {
     /// Host and port.
     pub address: String,
-    /// Connections are pieces of one stream, and unitape sends each of them how much of it is there.
+    /// Whether connections are pieces of one stream; then unitape sends to each the number of bytes that it already
+    /// has.
     pub resume: bool,
     /// Ends after this number of connections; 0: never.
     pub connections: u64,
-    /// The kernel asks a silent peer after so long whether it is there; `None`: never.
+    /// The time after which the kernel probes a silent peer; `None` means never.
     pub keepalive: Option<Duration>,
     /// A connection that brings nothing for so long is closed; `None`: never.
     pub idle_limit: Option<Duration>,
@@ -40,16 +41,16 @@ pub struct TcpFeed {
 /// Opens the socket that listens.
 ///
 /// # Errors
-/// When the system refuses.
-pub fn listen(feed: &TcpFeed, place: &ReceiverContext) -> Result<TcpListener, Error> {
-    let fail = |what| move |source| Error::Socket { address: feed.address.clone(), what, source };
+/// Fails if the system refuses.
+pub fn listen(feed: &TcpFeed, context: &ReceiverContext) -> Result<TcpListener, Error> {
+    let fail = |operation| move |source| Error::Socket { address: feed.address.clone(), operation, source };
     let since = Instant::now();
     let socket = loop {
         // The address is used again at once (SO_REUSEADDR): what remains of old connections does not hold it.
         match TcpListener::bind(&feed.address) {
             // A run that was killed may be about to die.
-            Err(e) if e.kind() == ErrorKind::AddrInUse && since.elapsed() < DYING && !place.stopped() => {
-                place.sleep(Duration::from_millis(5));
+            Err(e) if e.kind() == ErrorKind::AddrInUse && since.elapsed() < DYING && !context.stopped() => {
+                context.sleep(Duration::from_millis(5));
             }
             other => break other.map_err(fail("listen"))?,
         }
@@ -61,126 +62,129 @@ pub fn listen(feed: &TcpFeed, place: &ReceiverContext) -> Result<TcpListener, Er
 /// Receives from senders that connect to `socket`, one after the other.
 ///
 /// # Errors
-/// When the journal cannot be written, or nobody can be accepted.
+/// Fails if the journal cannot be written, or nobody can be accepted.
 pub fn serve(
     socket: &TcpListener,
     feed: &TcpFeed,
     journal: StreamJournal,
-    place: &ReceiverContext,
+    context: &ReceiverContext,
 ) -> Result<(), Error> {
     let accept = || match socket.accept() {
         Ok(accepted) => Ok(Some(accepted)),
         Err(e) if is_passing(&e) => {
-            _ = place.wait(socket, None, None);
+            _ = context.wait(socket, None, None);
             Ok(None)
         }
-        Err(source) => Err(Error::Socket { address: feed.address.clone(), what: "accept", source }),
+        Err(source) => Err(Error::Socket { address: feed.address.clone(), operation: "accept", source }),
     };
-    connected(accept, Some(socket), feed, journal, place)
+    receive_connections(accept, Some(socket), feed, journal, context)
 }
 
 /// Receives from a sender that listens, again and again.
 ///
 /// # Errors
-/// When the journal cannot be written, or the host is not known any more.
-pub fn call(feed: &TcpFeed, journal: StreamJournal, place: &ReceiverContext) -> Result<(), Error> {
+/// Fails if the journal cannot be written, or the host is not known any more.
+pub fn call(feed: &TcpFeed, journal: StreamJournal, context: &ReceiverContext) -> Result<(), Error> {
     let mut refusals = ConnectFailures::default();
     let connect = || {
-        place.sleep(refusals.wait);
-        if place.stopped() {
+        context.sleep(refusals.wait);
+        if context.stopped() {
             return Ok(None);
         }
-        let found = feed.address.to_socket_addrs();
-        let found =
-            found.map_err(|source| Error::Socket { address: feed.address.clone(), what: "find", source });
+        let lookup = feed.address.to_socket_addrs();
+        let addresses = lookup.map_err(|source| Error::Socket {
+            address: feed.address.clone(),
+            operation: "find",
+            source,
+        });
         let mut refused = None;
-        for address in found? {
+        for address in addresses? {
             match TcpStream::connect_timeout(&address, CONNECT) {
                 Ok(stream) => {
-                    refusals.end(place, address);
+                    refusals.end(context, address);
                     return Ok(Some((stream, address)));
                 }
                 Err(e) => refused = Some((address, e)),
             }
         }
-        refusals.note(place, refused);
+        refusals.note(context, refused);
         Ok(None)
     };
-    connected(connect, None, feed, journal, place)
+    receive_connections(connect, None, feed, journal, context)
 }
 
 /// Attempts to connect that failed one after the other.
 #[derive(Debug, Default)]
 struct ConnectFailures {
     count: u64,
-    said: String,
-    /// The longer nobody is there, the less often it is asked for; up to a bound.
+    last_message: String,
+    /// The wait before the next attempt: it grows up to a bound while nobody answers.
     wait: Duration,
 }
 
 impl ConnectFailures {
-    fn note(&mut self, place: &ReceiverContext, refused: Option<(SocketAddr, std::io::Error)>) {
+    fn note(&mut self, context: &ReceiverContext, refused: Option<(SocketAddr, std::io::Error)>) {
         self.count += 1;
-        self.wait = place.restart.next_wait(self.wait);
-        place.stats().refusals.fetch_add(1, Ordering::Relaxed);
-        let said = match refused {
+        self.wait = context.restart.next_wait(self.wait);
+        context.stats().refusals.fetch_add(1, Ordering::Relaxed);
+        let message = match refused {
             Some((address, e)) => format!("cannot connect to {address}: {e}"),
             None => "cannot connect: the host has no address".to_owned(),
         };
-        if said != self.said {
-            let most = place.restart.backoff_max;
-            place.stats().link.note(format!("{said}; it is tried again, at least every {most:?}"));
-            self.said = said;
+        if message != self.last_message {
+            let most = context.restart.backoff_max;
+            context.stats().link.note(format!("{message}; it is tried again, at least every {most:?}"));
+            self.last_message = message;
         }
     }
 
-    fn end(&mut self, place: &ReceiverContext, address: SocketAddr) {
+    fn end(&mut self, context: &ReceiverContext, address: SocketAddr) {
         if self.count > 0 {
             let (n, times) = (self.count, if self.count == 1 { "attempt" } else { "attempts" });
-            place.stats().link.note(format!("is connected to {address}, after {n} {times}"));
+            context.stats().link.note(format!("is connected to {address}, after {n} {times}"));
         }
         // A sender that hangs up at once is not asked at once.
-        *self = Self { wait: place.restart.next_wait(Duration::ZERO), ..Self::default() };
+        *self = Self { wait: context.restart.next_wait(Duration::ZERO), ..Self::default() };
     }
 }
 
 /// Receives one connection after the other.
-fn connected(
+fn receive_connections(
     mut next: impl FnMut() -> Result<Option<(TcpStream, SocketAddr)>, Error>,
     listener: Option<&TcpListener>,
     feed: &TcpFeed,
     mut journal: StreamJournal,
-    place: &ReceiverContext,
+    context: &ReceiverContext,
 ) -> Result<(), Error> {
     let mut made = 0;
-    while !place.stopped() {
-        let Some(Some((stream, peer))) = place.outlast(&mut next)? else { continue };
+    while !context.stopped() {
+        let Some(Some((stream, peer))) = context.outlast(&mut next)? else { continue };
         made += 1;
-        place.stats().connections.fetch_add(1, Ordering::Relaxed);
-        place.stats().link.connect();
-        place.wake();
+        context.stats().connections.fetch_add(1, Ordering::Relaxed);
+        context.stats().link.connect();
+        context.wake();
         let side = StreamPeer { listener, peer: Some(peer), feed: Some(feed) };
-        let ended = connection(stream, &side, &mut journal, place)?;
+        let ended = receive_connection(stream, &side, &mut journal, context)?;
         if !feed.resume {
-            place.outlast_with(|| journal.end())?;
+            context.outlast_with(|| journal.end())?;
         }
-        place.stats().link.wait();
-        place.wake();
+        context.stats().link.wait();
+        context.wake();
         if ended == StreamEnd::There && made == feed.connections {
-            return place.outlast_with(|| journal.close());
+            return context.outlast_with(|| journal.close());
         }
     }
     Ok(())
 }
 
-fn connection(
+fn receive_connection(
     mut stream: TcpStream,
     side: &StreamPeer<'_>,
     journal: &mut StreamJournal,
-    place: &ReceiverContext,
+    context: &ReceiverContext,
 ) -> Result<StreamEnd, Error> {
-    let Some(have) = place.outlast(|| journal.begin())? else { return Ok(StreamEnd::Here) };
-    place.wake_for_file();
+    let Some(have) = context.outlast(|| journal.begin())? else { return Ok(StreamEnd::Here) };
+    context.wake_for_file();
     // A socket that fails is a connection that ended.
     let ready = stream.set_nonblocking(true).and_then(|()| {
         if let Some(after) = side.feed.and_then(|feed| feed.keepalive) {
@@ -198,23 +202,23 @@ fn connection(
     }
     let fd = stream.try_clone();
     match fd {
-        Ok(fd) => copy(&mut stream, &fd, side, journal, place),
+        Ok(fd) => copy(&mut stream, &fd, side, journal, context),
         Err(_) => Ok(StreamEnd::There),
     }
 }
 
 impl StreamPeer<'_> {
-    /// Refuses senders that come while the one of `connected` is connected. When that one has hung up, what it sent is still to be
-    /// read, and the next sender waits for it.
-    pub fn refuse(&self, connected: &impl AsFd, place: &ReceiverContext) {
+    /// Refuses new senders while the sender of `connected` is connected. After it hangs up, its remaining bytes must
+    /// be read, and the next sender waits meanwhile.
+    pub fn refuse(&self, connected: &impl AsFd, context: &ReceiverContext) {
         let Some(listener) = self.listener else { return };
         // A sender that is in the queue at the first look came before the second one.
         while is_ready(listener, PollFlags::IN) && !is_ready(connected, PollFlags::RDHUP) {
             match listener.accept() {
                 Ok((mut stream, from)) => {
-                    place.stats().refused.fetch_add(1, Ordering::Relaxed);
+                    context.stats().refused.fetch_add(1, Ordering::Relaxed);
                     let peer = self.peer.map_or_else(|| "another".to_owned(), |peer| peer.to_string());
-                    place.stats().link.note(format!(
+                    context.stats().link.note(format!(
                         "refused a sender from {from}: {peer} is connected, and a port serves one sender at a time"
                     ));
                     if self.feed.is_some_and(|feed| feed.resume) {
@@ -225,7 +229,7 @@ impl StreamPeer<'_> {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
                     // Without descriptors it stays in the socket.
-                    place.sleep(PAUSE);
+                    context.sleep(PAUSE);
                     return;
                 }
             }
@@ -233,13 +237,13 @@ impl StreamPeer<'_> {
     }
 }
 
-/// Whether one of these events, an error or a hang-up is there now.
+/// Returns whether one of these events, an error or a hang-up is present now.
 fn is_ready(fd: &impl AsFd, events: PollFlags) -> bool {
     let mut fds = [PollFd::new(fd, events)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
-/// Whether an error says only that nothing is there now.
+/// Returns whether an error means only that no data or connection is available now.
 pub fn is_passing(e: &std::io::Error) -> bool {
     matches!(
         e.kind(),

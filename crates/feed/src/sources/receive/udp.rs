@@ -32,12 +32,12 @@ pub enum OverflowPolicy {
 /// Receives until the run stops.
 ///
 /// # Errors
-/// When a socket or the journal refuses.
+/// Fails if a socket or the journal refuses.
 pub fn receive(
     mut sockets: UdpSockets,
     when_full: OverflowPolicy,
     mut journal: PacketJournal,
-    place: &ReceiverContext,
+    context: &ReceiverContext,
 ) -> Result<(), Error> {
     let mut hands = SocketBatches::new(sockets.count());
     let mut drops = DroppedDatagrams::default();
@@ -45,53 +45,53 @@ pub fn receive(
     while !last {
         // All datagrams in the kernel when the run stops count as received; it cannot hold more than this number of
         // rounds reads.
-        last = place.stopped() && rounds >= LAST_ROUNDS;
-        rounds += u32::from(place.stopped());
-        let full = place.full();
-        if full && when_full == OverflowPolicy::Wait && !place.stopped() {
-            place.stats().pauses.fetch_add(1, Ordering::Relaxed);
+        last = context.stopped() && rounds >= LAST_ROUNDS;
+        rounds += u32::from(context.stopped());
+        let full = context.full();
+        if full && when_full == OverflowPolicy::Wait && !context.stopped() {
+            context.stats().pauses.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(PAUSE);
             continue;
         }
         let empty = hands.all.iter().all(SocketBatch::is_empty);
         let waited = || {
-            let (since, most) = (Instant::now(), if place.spin { Duration::ZERO } else { LOOK });
+            let (since, most) = (Instant::now(), if context.spin { Duration::ZERO } else { LOOK });
             loop {
                 let ready = !empty || sockets.wait(most).map_err(|e| fail(&sockets, e))?;
-                if ready || !place.spin || place.stopped() || since.elapsed() >= LOOK {
+                if ready || !context.spin || context.stopped() || since.elapsed() >= LOOK {
                     return Ok(ready);
                 }
                 std::hint::spin_loop();
             }
         };
-        let Some(ready) = place.outlast(waited)? else { continue };
+        let Some(ready) = context.outlast(waited)? else { continue };
         if !ready {
-            last |= place.stopped();
+            last |= context.stopped();
             // The next datagram that arrives reports the dropped ones; there may be none.
             for (n, hand) in hands.all.iter_mut().enumerate() {
                 drops.kernel(&mut hand.counter, sockets.dropped(n));
             }
-            place.outlast_with(|| drops.note(&mut journal, now(), place))?;
-            place.came(place.outlast_with(|| journal.flush())?);
+            context.outlast_with(|| drops.note(&mut journal, now(), context))?;
+            context.came(context.outlast_with(|| journal.flush())?);
             continue;
         }
         // The datagrams in hand stay there.
-        if place.outlast(|| hands.look(&mut sockets))?.is_none() {
+        if context.outlast(|| hands.look(&mut sockets))?.is_none() {
             continue;
         }
-        let drop = full && when_full == OverflowPolicy::Drop && !place.stopped();
+        let drop = full && when_full == OverflowPolicy::Drop && !context.stopped();
         while let Some(n) = if last { hands.earliest() } else { hands.next() } {
             let hand = &mut hands.all[n];
-            place.outlast_with(|| {
-                let sink = DatagramSink { journal: &mut journal, drops: &mut drops, place };
-                put(hand, sockets.address(n), drop, sink)
+            context.outlast_with(|| {
+                let sink = DatagramSink { journal: &mut journal, drops: &mut drops, context };
+                write_datagram(hand, sockets.address(n), drop, sink)
             })?;
         }
-        place.came(place.outlast_with(|| journal.flush())?);
+        context.came(context.outlast_with(|| journal.flush())?);
     }
     let ts = drops.ts;
-    place.outlast_with(|| drops.note(&mut journal, ts, place))?;
-    place.came(place.outlast_with(|| journal.flush())?);
+    context.outlast_with(|| drops.note(&mut journal, ts, context))?;
+    context.came(context.outlast_with(|| journal.flush())?);
     Ok(())
 }
 
@@ -99,25 +99,25 @@ pub fn receive(
 struct DatagramSink<'s> {
     journal: &'s mut PacketJournal,
     drops: &'s mut DroppedDatagrams,
-    place: &'s ReceiverContext,
+    context: &'s ReceiverContext,
 }
 
 /// Writes down the datagram that is next in this hand.
-fn put(
+fn write_datagram(
     hand: &mut SocketBatch,
     to: std::net::SocketAddr,
     drop: bool,
     sink: DatagramSink<'_>,
 ) -> Result<(), Error> {
-    let DatagramSink { journal, drops, place } = sink;
+    let DatagramSink { journal, drops, context } = sink;
     let Some(batch) = &hand.batch else { return Ok(()) };
     let (from, payload, _, counter) = batch.get(hand.next);
     let ts = hand.ts;
     drops.kernel(&mut hand.counter, counter);
     if drop {
-        drops.own(ts);
+        drops.add_own_drop(ts);
     } else {
-        drops.note(journal, ts, place)?;
+        drops.note(journal, ts, context)?;
         write::datagram(journal.batch(ts)?, ts.0, from, to, payload);
     }
     hand.next += 1;
@@ -127,7 +127,7 @@ fn put(
 
 fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
     let addresses: Vec<_> = (0..sockets.count()).map(|n| sockets.address(n).to_string()).collect();
-    Error::Socket { address: addresses.join(", "), what: "wait for", source }
+    Error::Socket { address: addresses.join(", "), operation: "wait for", source }
 }
 
 /// Datagrams from the sockets that the journal does not have yet.
@@ -143,7 +143,7 @@ struct SocketBatches {
 /// The batch of one socket.
 #[derive(Debug, Default)]
 struct SocketBatch {
-    /// Room, made when the first datagram comes.
+    /// The buffers, made when the first datagram arrives.
     batch: Option<DatagramBatch>,
     next: usize,
     count: usize,
@@ -162,7 +162,7 @@ impl SocketBatches {
         Self { all: (0..sockets).map(|_| SocketBatch::default()).collect(), looks: 0, upto: UnixNanos(0) }
     }
 
-    /// Takes what is there of each socket of which nothing is in hand.
+    /// Receives the available datagrams of each socket whose batch is empty.
     fn look(&mut self, sockets: &mut UdpSockets) -> Result<(), Error> {
         self.looks += 1;
         if self.all.len() > 1 {
@@ -175,7 +175,7 @@ impl SocketBatches {
                 let batch = hand.batch.get_or_insert_default();
                 let count = sockets.receive(n, batch).map_err(|source| Error::Socket {
                     address: sockets.address(n).to_string(),
-                    what: "receive from",
+                    operation: "receive from",
                     source,
                 })?;
                 hand.took(count, self.looks);
@@ -185,22 +185,22 @@ impl SocketBatches {
         Ok(())
     }
 
-    /// The one that came first.
+    /// Returns the socket with the earliest datagram.
     fn earliest(&self) -> Option<usize> {
         let some = self.all.iter().enumerate().filter(|(_, hand)| !hand.is_empty());
         some.min_by_key(|(_, hand)| hand.ts).map(|(n, _)| n)
     }
 
-    /// The socket with the earliest datagram, unless a socket may have an earlier one: then it is to be looked at
-    /// again.
+    /// Returns the socket with the earliest datagram. Returns `None` if another socket may have an earlier datagram
+    /// and must be read again.
     fn next(&self) -> Option<usize> {
         let n = self.earliest()?;
         let first = &self.all[n];
-        let known = |hand: &SocketBatch| {
+        let is_current = |hand: &SocketBatch| {
             let now = hand.looked == self.looks && (first.looked < self.looks || first.ts <= self.upto);
             !hand.is_empty() || !hand.more && now
         };
-        self.all.iter().all(known).then_some(n)
+        self.all.iter().all(is_current).then_some(n)
     }
 }
 
@@ -239,7 +239,7 @@ impl DroppedDatagrams {
         }
     }
 
-    fn own(&mut self, ts: UnixNanos) {
+    fn add_own_drop(&mut self, ts: UnixNanos) {
         self.count = self.count.saturating_add(1);
         self.ts = ts;
     }
@@ -248,11 +248,11 @@ impl DroppedDatagrams {
         &mut self,
         journal: &mut PacketJournal,
         ts: UnixNanos,
-        place: &ReceiverContext,
+        context: &ReceiverContext,
     ) -> Result<(), Error> {
         if self.count > 0 {
             write::drop_note(journal.batch(ts)?, ts.0, self.count);
-            place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
+            context.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
             self.count = 0;
         }
         Ok(())
@@ -287,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Line B was looked at after line A, so what A got in between came after datagrams that B had got later:
-        /// gaps were seen where there were none.
+        /// Guards against false gaps: line B was read after line A, so datagrams that A received in between came
+        /// after later datagrams of B.
         #[test]
         fn the_order_is_that_of_receipt(
             gaps in prop::collection::vec((1i64..20, 0usize..4), 1..1000),
@@ -298,7 +298,7 @@ mod tests {
             let all: VecDeque<_> = gaps.iter().map(|(gap, n)| { ts += gap; (UnixNanos(ts), *n) }).collect();
             let mut kernel = SocketQueueModel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: UnixNanos(0) };
             let mut hands = SocketBatches::new(4);
-            let mut held = vec![VecDeque::new(); 4];
+            let mut batches = vec![VecDeque::new(); 4];
             let mut steps = steps.iter().cycle();
             let mut pass = || *steps.next().unwrap_or(&1);
             let mut out = Vec::new();
@@ -315,13 +315,13 @@ mod tests {
                     }
                     let most = if ready[n] { kernel.queues[n].len().min(DatagramBatch::MOST) } else { 0 };
                     hand.took(most, hands.looks);
-                    held[n] = kernel.queues[n].drain(..most).collect();
-                    hand.ts = held[n].front().copied().unwrap_or_default();
+                    batches[n] = kernel.queues[n].drain(..most).collect();
+                    hand.ts = batches[n].front().copied().unwrap_or_default();
                 }
                 while let Some(n) = hands.next() {
-                    out.push((held[n].pop_front().unwrap_or_default(), n));
+                    out.push((batches[n].pop_front().unwrap_or_default(), n));
                     hands.all[n].next += 1;
-                    hands.all[n].ts = held[n].front().copied().unwrap_or_default();
+                    hands.all[n].ts = batches[n].front().copied().unwrap_or_default();
                 }
                 kernel.pass(1);
                 prop_assert!(hands.looks < 100_000, "it makes no progress");

@@ -23,16 +23,16 @@ pub struct WaitReadiness {
 }
 
 impl HaltSignal {
-    /// A signal that is not raised.
+    /// Makes a signal that is not raised.
     ///
     /// # Errors
-    /// When the system has no descriptors for it.
+    /// Fails if the system has no descriptors for it.
     pub fn new() -> std::io::Result<Self> {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         Ok(Self { read: Arc::new(read), write })
     }
 
-    /// The end that can be read once it is raised.
+    /// Returns the descriptor that becomes readable when the signal is raised.
     pub fn wait_fd(&self) -> Arc<OwnedFd> {
         self.read.clone()
     }
@@ -55,10 +55,10 @@ impl ReceiverContext {
     pub fn wait(
         &self,
         fd: &impl AsFd,
-        beside: Option<BorrowedFd<'_>>,
+        second_fd: Option<BorrowedFd<'_>>,
         most: Option<Duration>,
     ) -> WaitReadiness {
-        let second = beside.unwrap_or(self.halt.as_fd());
+        let second = second_fd.unwrap_or(self.halt.as_fd());
         let mut fds = [
             PollFd::new(fd, PollFlags::IN),
             PollFd::from_borrowed_fd(self.halt.as_fd(), PollFlags::IN),
@@ -67,14 +67,14 @@ impl ReceiverContext {
         match self.poll(&mut fds, most) {
             true => WaitReadiness {
                 first: !fds[0].revents().is_empty(),
-                second: beside.is_some() && !fds[2].revents().is_empty(),
+                second: second_fd.is_some() && !fds[2].revents().is_empty(),
             },
             false => WaitReadiness::default(),
         }
     }
 
-    /// Waits until one of `fds` is ready or `most` is over; whether one is. A receiver that is to be busy asks again and
-    /// again.
+    /// Waits until one of `fds` is ready or `most` is over; returns whether one is ready. A busy receiver polls again
+    /// and again.
     pub fn poll(&self, fds: &mut [PollFd<'_>], most: Option<Duration>) -> bool {
         let since = Instant::now();
         loop {
@@ -95,9 +95,9 @@ impl ReceiverContext {
     }
 
     /// Sleeps, until the run stops at the latest.
-    pub fn sleep(&self, whole: Duration) {
+    pub fn sleep(&self, duration: Duration) {
         let since = Instant::now();
-        while let Some(left) = whole.checked_sub(since.elapsed())
+        while let Some(left) = duration.checked_sub(since.elapsed())
             && !left.is_zero()
             && !self.stopped()
         {

@@ -54,22 +54,22 @@ each = "Orders.Fills"
 fields = { oid = "Order", px = "Px", qty = "Qty", match_id = "Id", trader = "Trader.Name" }
 "#;
 
-/// The first byte says how it is framed and where dictionaries are reset, the second in what pieces it is read: whole
-/// and in pieces it comes to the same.
+/// Checks that reading bytes whole and in pieces gives the same result. The first byte chooses the framing and the
+/// dictionary reset, the second the length of the pieces.
 ///
 /// # Panics
-/// When it does not.
+/// Panics if the results differ.
 pub fn try_bytes(bytes: &[u8]) {
     /// One mapping of each framing and reset: reading a mapping takes longer than reading the bytes.
     static MAPPINGS: [OnceLock<Mapping>; FRAMINGS.len() * RESETS.len()] =
         [const { OnceLock::new() }; FRAMINGS.len() * RESETS.len()];
-    let [how, piece, bytes @ ..] = bytes else { return };
-    let how = usize::from(*how) % MAPPINGS.len();
-    let (framing, reset) = (FRAMINGS[how % FRAMINGS.len()], RESETS[how / FRAMINGS.len()]);
-    let mapping = MAPPINGS[how].get_or_init(|| mapping(framing, reset));
-    let whole = read(mapping, bytes, bytes.len().max(1));
+    let [mode, piece, bytes @ ..] = bytes else { return };
+    let mapping_index = usize::from(*mode) % MAPPINGS.len();
+    let (framing, reset) = (FRAMINGS[mapping_index % FRAMINGS.len()], RESETS[mapping_index / FRAMINGS.len()]);
+    let mapping = MAPPINGS[mapping_index].get_or_init(|| mapping(framing, reset));
+    let unsplit_traces = read(mapping, bytes, bytes.len().max(1));
     let parts = read(mapping, bytes, usize::from(*piece) + 1);
-    assert_eq!(whole, parts, "{framing}, {reset}, in pieces of {piece}");
+    assert_eq!(unsplit_traces, parts, "{framing}, {reset}, in pieces of {piece}");
 }
 
 const FRAMINGS: [&str; 6] = ["frames", "cme", "moex", "emdi", "length-prefix", "raw"];
@@ -88,7 +88,7 @@ fn mapping(framing: &str, reset: &str) -> Mapping {
 
 type UnitTrace = (u64, UnixNanos, u32, u32, bool);
 
-/// The result of each message, and the bytes in quarantine.
+/// Returns the result of each message, and the bytes in quarantine.
 fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u8>) {
     let text = FastMessagesConfig::from_mapping(mapping).expect("it is ours");
     let mut decoder = FeedDecoder::new(FastMappingDecoder::new(mapping, &text).expect("it is ours"));
@@ -101,10 +101,10 @@ fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u
         (block.base, block.eof) = (from as u64, to == bytes.len());
         decoder.decode(&mut block, 1, &Dictionary::default(), &DecodeOptions::default());
         assert!(block.tally.is_balanced(), "every message is accounted for");
-        let of =
-            |u: &BlockMessage| (u.offset, u.ts, u.events, u.length, u.what == BlockMessageKind::Quarantine);
+        let trace_of =
+            |u: &BlockMessage| (u.offset, u.ts, u.events, u.length, u.kind == BlockMessageKind::Quarantine);
         units.extend(
-            block.units.iter().filter(|u| !matches!(u.what, BlockMessageKind::Progress { .. })).map(of),
+            block.units.iter().filter(|u| !matches!(u.kind, BlockMessageKind::Progress { .. })).map(trace_of),
         );
         raw.extend_from_slice(&block.raw);
         from += block.decoded;

@@ -56,15 +56,15 @@ pub enum FastMessageFraming {
 pub enum DictionaryResetRule {
     /// With each message.
     Message,
-    /// With each packet; where there are none, with each message.
+    /// With each packet, or with each message if there are no packets.
     #[default]
     Packet,
-    /// Never: what a message means depends on all before it in its source.
+    /// Never: the meaning of a message depends on all earlier messages of its source.
     Never,
 }
 
 impl FastMessageFraming {
-    /// Bytes before a message that are none of its own.
+    /// Returns how many bytes precede a message without being part of it.
     pub const fn head_bytes(self) -> usize {
         match self {
             FastMessageFraming::Cme => 5,
@@ -73,22 +73,22 @@ impl FastMessageFraming {
         }
     }
 
-    /// Whether a packet may have several messages.
+    /// Returns whether a packet may have several messages.
     pub const fn has_many_messages(self) -> bool {
         matches!(self, FastMessageFraming::Emdi | FastMessageFraming::LengthPrefix | FastMessageFraming::Raw)
     }
 
-    /// Whether, in a file, only the message itself shows where it ends.
+    /// Returns whether, in a file, only the message itself shows where it ends.
     pub const fn is_open_ended(self) -> bool {
         matches!(self, FastMessageFraming::Moex | FastMessageFraming::Raw)
     }
 }
 
 impl FastMessagesConfig {
-    /// That of a mapping.
+    /// Reads the configuration from a mapping.
     ///
     /// # Errors
-    /// An error in the configuration, with its line.
+    /// Fails if the configuration is invalid; the error has the line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct FastMessagesFile {
@@ -97,14 +97,14 @@ impl FastMessagesConfig {
         mapping.own_table().map(|file: FastMessagesFile| file.fast_messages)
     }
 
-    /// Whether what a message means depends on those before it, or where it begins does.
+    /// Returns whether the meaning or the start of a message depends on earlier messages.
     pub fn is_stream(&self) -> bool {
         self.reset == DictionaryResetRule::Never || self.framing.is_open_ended()
     }
 }
 
-/// Number and channel from the bytes before a message in its framing: CME writes the highest byte first, MOEX the
-/// lowest.
+/// Reads number and channel from the bytes before a message. In CME framing the number is big-endian, in MOEX framing
+/// little-endian.
 pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u32>, Option<u8>) {
     let number = head.first_chunk().map(|bytes| match framing {
         FastMessageFraming::Cme => u32::from_be_bytes(*bytes),
@@ -113,10 +113,10 @@ pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u
     (number, head.get(4).copied())
 }
 
-/// Text and name of each file of templates that a mapping names.
+/// Reads the template files that a mapping names: text and name of each.
 ///
 /// # Errors
-/// When one is neither shipped nor readable.
+/// Fails if a file is neither shipped nor readable.
 pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error> {
     let text = FastMessagesConfig::from_mapping(mapping)?;
     if text.templates.is_empty() {
@@ -124,28 +124,29 @@ pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error>
             mapping.refuse_key("fast_messages", "fast_messages.templates: no file is named".to_owned())
         );
     }
-    let beside = Path::new(&mapping.origin).parent().unwrap_or(Path::new(""));
-    let one = |name: &String| {
+    let directory = Path::new(&mapping.origin).parent().unwrap_or(Path::new(""));
+    let read_template = |name: &String| {
         if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| shipped == name) {
             return Ok((name.clone(), (*text).to_owned()));
         }
-        let path = beside.join(name);
+        let path = directory.join(name);
         whole_file::read_text(&path, whole_file::BYTES_MAX)
             .map(|text| (path.display().to_string(), text))
             .map_err(|e| {
                 let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
                 let (path, shipped) = (path.display(), shipped.join(", "));
-                let what = format!("templates: neither shipped ({shipped}) nor a readable file: {path}: {e}");
-                mapping.refuse_key("fast_messages", what)
+                let message =
+                    format!("templates: neither shipped ({shipped}) nor a readable file: {path}: {e}");
+                mapping.refuse_key("fast_messages", message)
             })
     };
-    text.templates.iter().map(one).collect()
+    text.templates.iter().map(read_template).collect()
 }
 
-/// The templates of a mapping.
+/// Loads the templates of a mapping.
 ///
 /// # Errors
-/// When one of its files is wrong: with that file and its line.
+/// Fails if a file is invalid; the error has file and line.
 pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
     let sources: Vec<TemplateFile<'_>> = mapping
         .template_texts
@@ -156,6 +157,6 @@ pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
     loaded.map(Arc::new).map_err(|e| mapping.refuse_key("fast_messages", format!("templates: {e}")))
 }
 
-/// Templates that come with shipped mappings.
+/// Templates of the shipped mappings.
 const SHIPPED: &[(&str, &str)] =
     &[("moex-trades.xml", include_str!("../../../../../../mappings/templates/moex-trades.xml"))];

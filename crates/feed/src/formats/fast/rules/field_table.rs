@@ -13,12 +13,12 @@ use std::ops::Range;
 use unitape_fast::template::{IntegerMeaning, QualifiedName, TemplateField};
 use unitape_fast::{FieldValue, Message, MessageToken};
 
-/// A value that was found, as long as its message is in hand.
+/// A value found in the current message; it is valid until the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastFieldValue {
     pub value: FastStoredValue,
     pub reading: FastValueConversion,
-    /// Nanoseconds of what it counts since 1970, where the template says so; 0 where not.
+    /// The nanoseconds of one unit, if the template says that the value counts since 1970; otherwise 0.
     pub unit_ns: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct FastFieldTable {
     groups: Vec<GroupEntries>,
     arena: Vec<u8>,
     /// Unlisted values: the node, and the value.
-    others: Vec<(u32, FastFieldValue)>,
+    unlisted: Vec<(u32, FastFieldValue)>,
     /// Nodes that are open.
     open: Vec<u32>,
 }
@@ -80,12 +80,12 @@ struct GroupEntries {
     values: Vec<(u8, FastFieldValue)>,
     entries: Vec<Range<u32>>,
     /// Start of the open entry's values.
-    begun: usize,
+    open_start: usize,
     /// Earlier values of the surrounding elements, from the innermost on: level, slot and value; the first of each.
-    around: Vec<(u32, u8, FastFieldValue)>,
+    outer_values: Vec<(u32, u8, FastFieldValue)>,
     /// The unlisted values in each entry, by their numbers, and the first of the open one.
-    others: Vec<Range<u32>>,
-    others_begun: usize,
+    unlisted_ranges: Vec<Range<u32>>,
+    open_unlisted_start: usize,
 }
 
 /// A path that was met.
@@ -98,7 +98,7 @@ struct TemplatePathNode {
     last: usize,
     wants: Vec<FastValueTarget>,
     /// It is kept where it is.
-    kept: bool,
+    is_kept: bool,
     /// The sequence whose element it is in, if it is in one.
     sequence: Option<u32>,
     /// The number of elements around it.
@@ -106,7 +106,7 @@ struct TemplatePathNode {
     /// For a sequence: the groups whose entries its elements are, and the groups in whose entries its elements are
     /// nested.
     entries_of: Vec<usize>,
-    around: Vec<usize>,
+    nested_groups: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ const NODES_MAX: usize = 1 << 20;
 pub struct TooManyPaths;
 
 impl FastFieldTable {
-    /// A table for the fields of these places.
+    /// Makes a table for the fields at these paths.
     pub fn new(places: &PathSlots<FastFieldPath>, slots: usize) -> Self {
         let mut wants = FastFieldSelection {
             message: Vec::new(),
@@ -161,11 +161,11 @@ impl FastFieldTable {
         wants.dropped = places.dropped.iter().map(name).collect();
         let groups = wants.groups.iter().map(|_| GroupEntries::default()).collect();
         let nodes = vec![TemplatePathNode::root()];
-        let (arena, others, open) = (Vec::new(), Vec::new(), Vec::new());
-        Self { wants, nodes, slots: vec![None; slots], groups, arena, others, open }
+        let (arena, unlisted, open) = (Vec::new(), Vec::new(), Vec::new());
+        Self { wants, nodes, slots: vec![None; slots], groups, arena, unlisted, open }
     }
 
-    /// Notes what the message has; `number` and `channel` are what framing had before it.
+    /// Notes the fields of the message; `number` and `channel` come from the framing before it.
     pub fn read(
         &mut self,
         message: &Message<'_>,
@@ -173,15 +173,15 @@ impl FastFieldTable {
         channel: Option<u8>,
     ) -> Result<(), TooManyPaths> {
         self.clear();
-        let plain = |value| FastFieldValue { value, reading: FastValueConversion::AsItIs, unit_ns: 0 };
+        let make_value = |value| FastFieldValue { value, reading: FastValueConversion::AsItIs, unit_ns: 0 };
         for slot in &self.wants.template {
-            self.slots[usize::from(*slot)] = Some(plain(FastStoredValue::Template));
+            self.slots[usize::from(*slot)] = Some(make_value(FastStoredValue::Template));
         }
-        let number = number.map(|n| plain(FastStoredValue::UInt(n.into())));
-        let channel = channel.map(|n| plain(FastStoredValue::UInt(n.into())));
-        for (slots, found) in [(&self.wants.number, number), (&self.wants.channel, channel)] {
+        let number = number.map(|n| make_value(FastStoredValue::UInt(n.into())));
+        let channel = channel.map(|n| make_value(FastStoredValue::UInt(n.into())));
+        for (slots, slot_value) in [(&self.wants.number, number), (&self.wants.channel, channel)] {
             for slot in slots {
-                self.slots[usize::from(*slot)] = found;
+                self.slots[usize::from(*slot)] = slot_value;
             }
         }
         self.open.push(0);
@@ -226,29 +226,29 @@ impl FastFieldTable {
         for group in &mut self.groups {
             group.values.clear();
             group.entries.clear();
-            group.others.clear();
-            group.around.clear();
+            group.unlisted_ranges.clear();
+            group.outer_values.clear();
         }
         self.arena.clear();
-        self.others.clear();
+        self.unlisted.clear();
         self.open.clear();
     }
 
     #[inline]
     fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
         // A name lives as long as the templates do, so its address identifies it for that time.
-        let place = std::ptr::from_ref(name) as usize;
+        let address = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
         // Items come in the order of the template: what comes next is mostly what came next before.
         let (before, after) = node.children.split_at(node.last.min(node.children.len()));
-        let found = after.iter().position(|(p, _)| *p == place).map(|n| n + before.len());
-        let found = found.or_else(|| before.iter().position(|(p, _)| *p == place));
-        match found {
+        let index_after = after.iter().position(|(p, _)| *p == address).map(|n| n + before.len());
+        let child_index = index_after.or_else(|| before.iter().position(|(p, _)| *p == address));
+        match child_index {
             Some(n) => {
                 node.last = n + 1;
                 Ok(node.children[n].1)
             }
-            None => self.new_child(parent, place, &name.local, sequence),
+            None => self.new_child(parent, address, &name.local, sequence),
         }
     }
 
@@ -256,7 +256,7 @@ impl FastFieldTable {
     fn new_child(
         &mut self,
         parent: u32,
-        place: usize,
+        address: usize,
         name: &str,
         sequence: bool,
     ) -> Result<u32, TooManyPaths> {
@@ -264,31 +264,35 @@ impl FastFieldTable {
             return Err(TooManyPaths);
         }
         let number = self.nodes.len() as u32;
-        let around = &mut self.nodes[parent as usize];
-        around.children.push((place, number));
-        around.last = around.children.len();
-        let path = if around.path.is_empty() { name.to_owned() } else { format!("{}.{name}", around.path) };
-        // A sequence is open where its elements are: what is in it is in one of them.
-        let (of, level) = match around.is_sequence() {
-            true => (Some(parent), (around.level & !SEQUENCE) + 1),
-            false => (around.sequence, around.level),
+        let parent_node = &mut self.nodes[parent as usize];
+        parent_node.children.push((address, number));
+        parent_node.last = parent_node.children.len();
+        let path = if parent_node.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", parent_node.path)
         };
-        let node = self.make(path, of, level, sequence);
+        // A sequence is open where its elements are: what is in it is in one of them.
+        let (sequence_node, level) = match parent_node.is_sequence() {
+            true => (Some(parent), (parent_node.level & !SEQUENCE) + 1),
+            false => (parent_node.sequence, parent_node.level),
+        };
+        let node = self.make(path, sequence_node, level, sequence);
         self.nodes.push(node);
         Ok(number)
     }
 
-    fn make(&self, path: String, of: Option<u32>, level: u32, sequence: bool) -> TemplatePathNode {
+    fn make(&self, path: String, sequence_node: Option<u32>, level: u32, sequence: bool) -> TemplatePathNode {
         let wants = &self.wants;
-        let mut node = TemplatePathNode { sequence: of, level, ..TemplatePathNode::root() };
+        let mut node = TemplatePathNode { sequence: sequence_node, level, ..TemplatePathNode::root() };
         for (_, reading, slot) in wants.message.iter().filter(|(p, ..)| *p == path) {
             node.wants.push(FastValueTarget::Message(*slot, *reading));
         }
         // Its name from the element of each sequence around it on.
         let mut names: Vec<(&str, &str)> = Vec::new();
-        let mut up = of;
-        while let Some(at) = up {
-            let sequence = &self.nodes[at as usize];
+        let mut up = sequence_node;
+        while let Some(ancestor) = up {
+            let sequence = &self.nodes[ancestor as usize];
             names.push((&sequence.path, &path[sequence.path.len() + 1..]));
             up = sequence.sequence;
         }
@@ -306,11 +310,11 @@ impl FastFieldTable {
         let is_dropped =
             |name: &str| wants.dropped.contains(name) || wants.groups.iter().any(|g| g.sequence == name);
         let dropped = is_dropped(&path) || names.iter().any(|(_, name)| is_dropped(name));
-        node.kept = wants.keeps && !sequence && node.wants.is_empty() && !dropped;
+        node.is_kept = wants.keeps && !sequence && node.wants.is_empty() && !dropped;
         if sequence {
             let all = wants.groups.iter().enumerate();
             node.entries_of = all.clone().filter(|(_, g)| g.sequence == path).map(|(n, _)| n).collect();
-            node.around = all
+            node.nested_groups = all
                 .filter(|(_, g)| g.sequence != path && is_in(&g.sequence, &path))
                 .map(|(n, _)| n)
                 .collect();
@@ -323,7 +327,7 @@ impl FastFieldTable {
     #[inline]
     fn value(&mut self, node: u32, value: FieldValue<'_>, unit_ns: u64) {
         let node_of = &self.nodes[node as usize];
-        if node_of.wants.is_empty() && !node_of.kept {
+        if node_of.wants.is_empty() && !node_of.is_kept {
             return;
         }
         let mut hold = |bytes: &[u8]| {
@@ -346,65 +350,72 @@ impl FastFieldTable {
                 FastStoredValue::Bytes { from, to }
             }
         };
-        let found = |reading| FastFieldValue { value, reading, unit_ns };
+        let value_with = |reading| FastFieldValue { value, reading, unit_ns };
         for want in &node_of.wants {
             match *want {
                 FastValueTarget::Message(slot, reading) => {
-                    let place = &mut self.slots[usize::from(slot)];
-                    if place.is_none() {
-                        *place = Some(found(reading));
+                    let slot_value = &mut self.slots[usize::from(slot)];
+                    if slot_value.is_none() {
+                        *slot_value = Some(value_with(reading));
                     }
                 }
                 FastValueTarget::Entry(group, slot, reading) => {
-                    self.groups[group].values.push((slot, found(reading)));
+                    self.groups[group].values.push((slot, value_with(reading)));
                 }
                 FastValueTarget::Around(group, slot, reading) => {
-                    let (around, level) = (&mut self.groups[group].around, node_of.level & !SEQUENCE);
-                    if !around.iter().any(|(l, s, _)| (*l, *s) == (level, slot)) {
-                        let at = around.partition_point(|(l, ..)| *l >= level);
-                        around.insert(at, (level, slot, found(reading)));
+                    let (outer_values, level) =
+                        (&mut self.groups[group].outer_values, node_of.level & !SEQUENCE);
+                    if !outer_values.iter().any(|(l, s, _)| (*l, *s) == (level, slot)) {
+                        let index = outer_values.partition_point(|(l, ..)| *l >= level);
+                        outer_values.insert(index, (level, slot, value_with(reading)));
                     }
                 }
             }
         }
-        if node_of.kept {
-            self.others.push((node, found(FastValueConversion::AsItIs)));
+        if node_of.is_kept {
+            self.unlisted.push((node, value_with(FastValueConversion::AsItIs)));
         }
     }
 
-    /// An element of this sequence begins.
+    /// Begins an element of this sequence.
     fn element(&mut self, node: u32) {
-        let (node, others) = (&self.nodes[node as usize], self.others.len());
+        let (node, unlisted_count) = (&self.nodes[node as usize], self.unlisted.len());
         for group in &node.entries_of {
             let group = &mut self.groups[*group];
-            group.begun = group.values.len();
-            group.others_begun = others;
+            group.open_start = group.values.len();
+            group.open_unlisted_start = unlisted_count;
         }
         let level = (node.level & !SEQUENCE) + 1;
-        for group in &node.around {
+        for group in &node.nested_groups {
             // Values of the element before it do not belong to this one.
-            self.groups[*group].around.retain(|(l, ..)| *l < level);
+            self.groups[*group].outer_values.retain(|(l, ..)| *l < level);
         }
     }
 
     fn end_element(&mut self, node: u32) {
         for group in &self.nodes[node as usize].entries_of {
-            let GroupEntries { values, entries, begun, around, others, others_begun } =
-                &mut self.groups[*group];
+            let GroupEntries {
+                values,
+                entries,
+                open_start,
+                outer_values,
+                unlisted_ranges,
+                open_unlisted_start,
+            } = &mut self.groups[*group];
             // Behind its own, the innermost first: of equal slots the first stays.
-            values.extend(around.iter().map(|(_, slot, found)| (*slot, *found)));
-            entries.push(*begun as u32..values.len() as u32);
-            others.push(*others_begun as u32..self.others.len() as u32);
+            values.extend(outer_values.iter().map(|(_, slot, field_value)| (*slot, *field_value)));
+            entries.push(*open_start as u32..values.len() as u32);
+            unlisted_ranges.push(*open_unlisted_start as u32..self.unlisted.len() as u32);
         }
     }
 
-    /// The value in a slot of the message.
+    /// Returns the value in a slot of the message.
     #[inline]
     pub fn slot(&self, slot: u8) -> Option<FastFieldValue> {
         self.slots[usize::from(slot)]
     }
 
-    /// The bytes of a text.
+    /// Returns the bytes of a text.
     #[inline]
     pub fn bytes(&self, from: u32, to: u32) -> &[u8] {
         &self.arena[from as usize..to as usize]
@@ -415,33 +426,34 @@ impl FastFieldTable {
     pub fn entry(&self, group: usize, n: usize, entry: &mut [Option<FastFieldValue>]) -> bool {
         let group_of = &self.groups[group];
         let Some(values) = group_of.entries.get(n) else { return false };
-        for (slot, found) in &group_of.values[values.start as usize..values.end as usize] {
-            if let Some(place) = entry.get_mut(usize::from(*slot))
-                && place.is_none()
+        for (slot, field_value) in &group_of.values[values.start as usize..values.end as usize] {
+            if let Some(target) = entry.get_mut(usize::from(*slot))
+                && target.is_none()
             {
-                *place = Some(*found);
+                *target = Some(*field_value);
             }
         }
         true
     }
 
-    /// The numbers of the unlisted values that are in the group's `n`th entry.
+    /// Returns the numbers of the unlisted values in the group's `n`th entry.
     pub fn entry_span(&self, group: usize, n: usize) -> Range<u32> {
-        self.groups[group].others.get(n).cloned().unwrap_or_default()
+        self.groups[group].unlisted_ranges.get(n).cloned().unwrap_or_default()
     }
 
-    /// The numbers of the unlisted values that are in entries of these groups, in order.
+    /// Returns the numbers of the unlisted values in entries of these groups, in order.
     pub fn entry_spans(&self, groups: &[usize]) -> Vec<Range<u32>> {
-        let mut spans: Vec<_> = groups.iter().flat_map(|group| self.groups[*group].others.clone()).collect();
+        let mut spans: Vec<_> =
+            groups.iter().flat_map(|group| self.groups[*group].unlisted_ranges.clone()).collect();
         spans.sort_unstable_by_key(|span| span.start);
         spans
     }
 
-    /// Unlisted values with these numbers: path and value.
+    /// Iterates over path and value of the unlisted values with these numbers.
     pub fn unlisted_values(&self, numbers: Range<u32>) -> impl Iterator<Item = (&str, FastFieldValue)> {
-        let end = self.others.len().min(numbers.end as usize);
-        let others = self.others.get(numbers.start as usize..end).unwrap_or_default();
-        others.iter().map(|(node, found)| (self.nodes[*node as usize].path.as_str(), *found))
+        let end = self.unlisted.len().min(numbers.end as usize);
+        let unlisted = self.unlisted.get(numbers.start as usize..end).unwrap_or_default();
+        unlisted.iter().map(|(node, field_value)| (self.nodes[*node as usize].path.as_str(), *field_value))
     }
 }
 
@@ -455,11 +467,11 @@ impl TemplatePathNode {
             children: Vec::new(),
             last: 0,
             wants: Vec::new(),
-            kept: false,
+            is_kept: false,
             sequence: None,
             level: 0,
             entries_of: Vec::new(),
-            around: Vec::new(),
+            nested_groups: Vec::new(),
         }
     }
 
@@ -468,7 +480,7 @@ impl TemplatePathNode {
     }
 }
 
-/// Whether `path` is `home` or is in it.
+/// Returns whether `path` is `home` or inside it.
 fn is_in(path: &str, home: &str) -> bool {
     path.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

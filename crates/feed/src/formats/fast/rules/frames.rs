@@ -16,7 +16,7 @@ pub enum NextFastPacket {
     /// A message whose end only its own bytes show.
     Open,
     /// Bytes that are no packet: up to this place.
-    Bad { end: usize, code: &'static str, what: &'static str },
+    Bad { end: usize, code: &'static str, detail: &'static str },
     /// More bytes decide.
     Incomplete,
     /// Nothing more.
@@ -29,9 +29,9 @@ pub const PACKET_BYTES_MAX: usize = 1 << 20;
 /// Bytes that cannot be read go into quarantine in pieces up to multiples of this, in the source.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Reads the frame at `at`; `base` is the place of the first of `bytes` in the source.
-pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof: bool) -> NextFastPacket {
-    let left = &bytes[at..];
+/// Reads the frame at `start`; `base` is the source offset of the first of `bytes`.
+pub fn next(framing: FastMessageFraming, bytes: &[u8], start: usize, base: u64, eof: bool) -> NextFastPacket {
+    let left = &bytes[start..];
     if left.is_empty() {
         return if eof { NextFastPacket::End } else { NextFastPacket::Incomplete };
     }
@@ -39,37 +39,37 @@ pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof
         return NextFastPacket::Open;
     }
     let (head, length) = match length(framing, left) {
-        Some(Ok(found)) => found,
-        Some(Err(fault)) => return piece(bytes, at, base, eof, fault),
-        None if eof => return piece(bytes, at, base, eof, TRUNCATED_LENGTH),
+        Some(Ok(head_and_length)) => head_and_length,
+        Some(Err(fault)) => return piece(bytes, start, base, eof, fault),
+        None if eof => return piece(bytes, start, base, eof, TRUNCATED_LENGTH),
         None => return NextFastPacket::Incomplete,
     };
     if length == 0 {
-        let (code, what) = ("D12", "a packet without a byte");
-        return NextFastPacket::Bad { end: at + head, code, what };
+        let (code, detail) = ("D12", "a packet without a byte");
+        return NextFastPacket::Bad { end: start + head, code, detail };
     }
     if length > PACKET_BYTES_MAX {
-        return piece(bytes, at, base, eof, TOO_LARGE);
+        return piece(bytes, start, base, eof, TOO_LARGE);
     }
-    let (from, to) = (at + head, at + head + length);
+    let (from, to) = (start + head, start + head + length);
     match (to <= bytes.len(), eof) {
         (true, _) => NextFastPacket::Packet(from..to, to),
-        (false, true) => piece(bytes, at, base, eof, TRUNCATED_PACKET),
+        (false, true) => piece(bytes, start, base, eof, TRUNCATED_PACKET),
         (false, false) => NextFastPacket::Incomplete,
     }
 }
 
-/// The end of the last whole packet of `bytes`, as far as the framing shows it.
+/// Finds the end of the last whole packet of `bytes`, as far as the framing shows it.
 pub fn cut(framing: FastMessageFraming, bytes: &[u8]) -> usize {
     if framing.is_open_ended() {
         // Decoded in their turn: what is left over goes to the next block.
         return bytes.len();
     }
-    let mut at = 0;
+    let mut start = 0;
     loop {
-        match next(framing, bytes, at, 0, false) {
-            NextFastPacket::Packet(_, end) | NextFastPacket::Bad { end, .. } => at = end,
-            NextFastPacket::Incomplete | NextFastPacket::End | NextFastPacket::Open => return at,
+        match next(framing, bytes, start, 0, false) {
+            NextFastPacket::Packet(_, end) | NextFastPacket::Bad { end, .. } => start = end,
+            NextFastPacket::Incomplete | NextFastPacket::End | NextFastPacket::Open => return start,
         }
     }
 }
@@ -80,18 +80,18 @@ pub struct FramingFault {
     /// The reason of their quarantine event.
     pub code: &'static str,
     /// Its detail.
-    pub what: &'static str,
+    pub detail: &'static str,
 }
 
-const TOO_LARGE: FramingFault = FramingFault { code: "too_large", what: "a length of more than 1 MiB" };
+const TOO_LARGE: FramingFault = FramingFault { code: "too_large", detail: "a length of more than 1 MiB" };
 const TRUNCATED_LENGTH: FramingFault =
-    FramingFault { code: "truncated", what: "the input ends inside a length" };
+    FramingFault { code: "truncated", detail: "the input ends inside a length" };
 const TRUNCATED_PACKET: FramingFault =
-    FramingFault { code: "truncated", what: "the input ends inside the packet" };
+    FramingFault { code: "truncated", detail: "the input ends inside the packet" };
 const ENDLESS_LENGTH: FramingFault =
-    FramingFault { code: "D2", what: "a length of a block that does not end" };
+    FramingFault { code: "D2", detail: "a length of a block that does not end" };
 
-/// The number of bytes of the length, and the length.
+/// Reads a length prefix: returns its number of bytes and the length.
 fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usize), FramingFault>> {
     if framing != FastMessageFraming::LengthPrefix {
         return left.first_chunk().map(|head| Ok((4, u32::from_le_bytes(*head) as usize)));
@@ -109,14 +109,14 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
 /// Bytes of a length that is encoded as FAST does.
 const LENGTH_BYTES_MAX: usize = 5;
 
-/// The bytes up to the next multiple of [`PIECE_BYTES`] of the source.
-pub fn piece(bytes: &[u8], at: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
-    let FramingFault { code, what } = fault;
-    let place = base + at as u64;
-    let end = at as u64 + (PIECE_BYTES - place % PIECE_BYTES);
+/// Refuses the bytes up to the next multiple of [`PIECE_BYTES`] in the source, with `fault`.
+pub fn piece(bytes: &[u8], start: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
+    let FramingFault { code, detail } = fault;
+    let source_offset = base + start as u64;
+    let end = start as u64 + (PIECE_BYTES - source_offset % PIECE_BYTES);
     match usize::try_from(end) {
-        Ok(end) if end <= bytes.len() => NextFastPacket::Bad { end, code, what },
-        _ if eof => NextFastPacket::Bad { end: bytes.len(), code, what },
+        Ok(end) if end <= bytes.len() => NextFastPacket::Bad { end, code, detail },
+        _ if eof => NextFastPacket::Bad { end: bytes.len(), code, detail },
         _ => NextFastPacket::Incomplete,
     }
 }
@@ -126,26 +126,26 @@ mod tests {
     use super::*;
 
     fn all(framing: FastMessageFraming, bytes: &[u8]) -> Vec<(usize, usize, &'static str)> {
-        let (mut at, mut found) = (0, Vec::new());
+        let (mut start, mut packets) = (0, Vec::new());
         loop {
-            match next(framing, bytes, at, 0, true) {
-                NextFastPacket::Packet(of, end) => {
-                    found.push((of.start, of.end, ""));
-                    at = end;
+            match next(framing, bytes, start, 0, true) {
+                NextFastPacket::Packet(range, end) => {
+                    packets.push((range.start, range.end, ""));
+                    start = end;
                 }
                 NextFastPacket::Bad { end, code, .. } => {
-                    found.push((at, end, code));
-                    at = end;
+                    packets.push((start, end, code));
+                    start = end;
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete => {
                     panic!("the stream is framed and complete")
                 }
-                NextFastPacket::End => return found,
+                NextFastPacket::End => return packets,
             }
         }
     }
 
-    /// A length that is damaged must not take the rest of a day with it, nor be tried at each byte.
+    /// Guards against a damaged length that takes the rest of a day with it, or is tried at each byte.
     #[test]
     fn what_is_no_packet_is_passed_over_in_pieces() {
         let mut bytes = vec![2, 0, 0, 0, 7, 7, 0xff, 0xff, 0xff, 0xff];

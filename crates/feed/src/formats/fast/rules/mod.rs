@@ -58,13 +58,13 @@ pub struct FastMappingDecoder {
     config: FastMessagesConfig,
     decoder: Decoder,
     mapper: MessageMapper<FastFieldValue>,
-    noted: FastFieldTable,
+    fields: FastFieldTable,
     /// No message of the current source can be located any more.
-    lost: bool,
+    is_lost: bool,
     detail: String,
-    /// Heads of blocks in quarantine: a message by itself, and one that needs those before it.
-    alone: Arc<[u8]>,
-    after: Arc<[u8]>,
+    /// Heads of blocks in quarantine: for an independent message, and for a message that needs earlier messages.
+    independent_head: Arc<[u8]>,
+    dependent_head: Arc<[u8]>,
 }
 
 /// Messages of FAST by the rules of a mapping.
@@ -76,7 +76,7 @@ pub struct FastMappingFormat {
 /// Reads the templates of a mapping.
 ///
 /// # Errors
-/// When there are none, one cannot be read, or there are no rules.
+/// Fails if the mapping names no templates, if one cannot be read, or if it has no rules.
 pub fn load(mapping: &mut Mapping) -> Result<(), Error> {
     mapping.needs_rules()?;
     mapping.template_texts = read_templates(mapping)?;
@@ -84,10 +84,10 @@ pub fn load(mapping: &mut Mapping) -> Result<(), Error> {
 }
 
 impl FastMappingFormat {
-    /// By the table `[fast_messages]` of a mapping.
+    /// Makes the format from the table `[fast_messages]` of a mapping.
     ///
     /// # Errors
-    /// When the table is wrong.
+    /// Fails if the table is wrong.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         Ok(Self { text: FastMessagesConfig::from_mapping(mapping)? })
     }
@@ -111,129 +111,142 @@ impl ByteFormat for FastMappingFormat {
 }
 
 impl FastMappingDecoder {
-    /// A decoder by `mapping`.
+    /// Makes a decoder for `mapping`.
     ///
     /// # Errors
-    /// When the mapping cannot be compiled, or its templates not be loaded.
+    /// Fails if the mapping cannot be compiled, or its templates not be loaded.
     pub fn new(mapping: &Mapping, text: &FastMessagesConfig) -> Result<Self, Error> {
         let templates = templates(mapping)?;
         let (plan, places) = compile(mapping, &FastDialect::new(&templates))?;
         let config = text.clone();
         Ok(Self {
             decoder: Decoder::new(templates).with_strict(config.strict),
-            noted: FastFieldTable::new(&places, plan.slot_count),
+            fields: FastFieldTable::new(&places, plan.slot_count),
             mapper: MessageMapper::new(plan),
             config,
-            lost: false,
+            is_lost: false,
             detail: String::new(),
-            alone: b"="[..].into(),
-            after: b"+"[..].into(),
+            independent_head: b"="[..].into(),
+            dependent_head: b"+"[..].into(),
         })
     }
 
-    /// A message of a quarantine once more.
+    /// Decodes a message of the quarantine again.
     #[cold]
-    fn retry(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
+    fn retry(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
         block.decoded = bytes.len();
-        if block.head != self.alone {
+        if block.head != self.independent_head {
             let detail = "what it means depends on what came before it";
-            return block.quarantine(of.source, block.base, bytes, "not_alone", detail);
+            return block.quarantine(context.source, block.base, bytes, "not_alone", detail);
         }
         self.decoder.reset();
-        self.packet(block, bytes, 0..bytes.len(), of, false);
+        self.packet(block, bytes, 0..bytes.len(), context, false);
     }
 
-    /// The payload of a datagram.
-    fn datagram(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
+    /// Decodes the payload of a datagram.
+    fn datagram(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
         block.decoded = bytes.len();
         if self.config.framing != FastMessageFraming::LengthPrefix {
-            return self.packet(block, bytes, 0..bytes.len(), of, self.config.framing.has_many_messages());
+            return self.packet(
+                block,
+                bytes,
+                0..bytes.len(),
+                context,
+                self.config.framing.has_many_messages(),
+            );
         }
-        let mut at = 0;
+        let mut start = 0;
         loop {
-            match frames::next(self.config.framing, bytes, at, 0, true) {
+            match frames::next(self.config.framing, bytes, start, 0, true) {
                 NextFastPacket::Packet(range, end) => {
-                    self.packet(block, bytes, range, of, true);
-                    at = end;
+                    self.packet(block, bytes, range, context, true);
+                    start = end;
                 }
-                NextFastPacket::Bad { end, code, what } => {
-                    self.bad(block, of.source, &bytes[at..end], at, FramingFault { code, what });
-                    at = end;
+                NextFastPacket::Bad { end, code, detail } => {
+                    self.bad(block, context.source, &bytes[start..end], start, FramingFault { code, detail });
+                    start = end;
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => return,
             }
         }
     }
 
-    /// A stretch of a file or a stream.
-    fn decode_block(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
-        let mut at = 0;
+    /// Decodes a block of a file or a stream.
+    fn decode_block(&mut self, block: &mut Block, bytes: &[u8], context: SourceContext<'_>) {
+        let mut start = 0;
         loop {
-            let next = match frames::next(self.config.framing, bytes, at, block.base, block.eof) {
-                NextFastPacket::Open => self.open(block, bytes, at, of),
+            let next = match frames::next(self.config.framing, bytes, start, block.base, block.eof) {
+                NextFastPacket::Open => self.open(block, bytes, start, context),
                 next => next,
             };
             let end = match next {
                 NextFastPacket::Packet(range, end) => {
                     if !self.config.framing.is_open_ended() {
-                        self.packet(block, bytes, range, of, self.config.framing.has_many_messages());
+                        self.packet(block, bytes, range, context, self.config.framing.has_many_messages());
                     }
                     end
                 }
-                NextFastPacket::Bad { end, code, what } => {
-                    self.bad(block, of.source, &bytes[at..end], at, FramingFault { code, what });
+                NextFastPacket::Bad { end, code, detail } => {
+                    self.bad(block, context.source, &bytes[start..end], start, FramingFault { code, detail });
                     end
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => {
-                    block.decoded = at;
+                    block.decoded = start;
                     return;
                 }
             };
-            block.progress(block.base + at as u64, block.base + end as u64);
-            at = end;
+            block.progress(block.base + start as u64, block.base + end as u64);
+            start = end;
         }
     }
 
     /// Decodes a message that shows its own end. After a bad one, no message can be located.
-    fn open(&mut self, block: &mut Block, bytes: &[u8], at: usize, of: SourceContext<'_>) -> NextFastPacket {
-        if self.lost {
-            return frames::piece(bytes, at, block.base, block.eof, LOST);
+    fn open(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        start: usize,
+        context: SourceContext<'_>,
+    ) -> NextFastPacket {
+        if self.is_lost {
+            return frames::piece(bytes, start, block.base, block.eof, LOST);
         }
         if self.config.reset != DictionaryResetRule::Never {
             self.decoder.reset();
         }
         // No more is looked at, so that it comes to the same however much is there.
-        let end = bytes.len().min(at + PACKET_BYTES_MAX);
-        let more = !block.eof && end == bytes.len() && end < at + PACKET_BYTES_MAX;
-        match self.message(block, bytes, at..end, of, self.config.reset == DictionaryResetRule::Never) {
-            Ok(used) => NextFastPacket::Packet(at..at + used, at + used),
+        let end = bytes.len().min(start + PACKET_BYTES_MAX);
+        let more = !block.eof && end == bytes.len() && end < start + PACKET_BYTES_MAX;
+        match self.message(block, bytes, start..end, context, self.config.reset == DictionaryResetRule::Never)
+        {
+            Ok(used) => NextFastPacket::Packet(start..start + used, start + used),
             Err(fault) if fault.code == MessageFaultCode::Truncated && more => NextFastPacket::Incomplete,
-            Err(fault) => match frames::piece(bytes, at, block.base, block.eof, LOST) {
+            Err(fault) => match frames::piece(bytes, start, block.base, block.eof, LOST) {
                 NextFastPacket::Bad { end, .. } => {
-                    self.lost = true;
-                    self.refuse(block, of.source, at, &bytes[at..end], &fault);
-                    NextFastPacket::Packet(at..end, end)
+                    self.is_lost = true;
+                    self.refuse(block, context.source, start, &bytes[start..end], &fault);
+                    NextFastPacket::Packet(start..end, end)
                 }
                 next => next,
             },
         }
     }
 
-    /// The messages of a packet.
+    /// Decodes the messages of a packet.
     fn packet(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
         range: Range<usize>,
-        of: SourceContext<'_>,
+        context: SourceContext<'_>,
         many: bool,
     ) {
-        let mut at = range.start;
+        let mut start = range.start;
         if self.config.reset != DictionaryResetRule::Never {
             self.decoder.reset();
         }
         loop {
-            let first = at == range.start;
+            let first = start == range.start;
             if !first && self.config.reset == DictionaryResetRule::Message {
                 self.decoder.reset();
             }
@@ -242,34 +255,38 @@ impl FastMappingDecoder {
                 DictionaryResetRule::Packet => !first,
                 DictionaryResetRule::Never => true,
             };
-            match self.message(block, bytes, at..range.end, of, depends) {
-                Ok(used) => at += used,
+            match self.message(block, bytes, start..range.end, context, depends) {
+                Ok(used) => start += used,
                 // After a bad message the rest of its packet cannot be decoded; it goes into quarantine with it.
-                Err(fault) => return self.refuse(block, of.source, at, &bytes[at..range.end], &fault),
+                Err(fault) => {
+                    return self.refuse(block, context.source, start, &bytes[start..range.end], &fault);
+                }
             }
-            if at == range.end {
+            if start == range.end {
                 return;
             }
             if !many {
-                let fault = FramingFault { code: "rest_bytes", what: "bytes of a frame behind its message" };
-                return self.bad(block, of.source, &bytes[at..range.end], at, fault);
+                let fault =
+                    FramingFault { code: "rest_bytes", detail: "bytes of a frame behind its message" };
+                return self.bad(block, context.source, &bytes[start..range.end], start, fault);
             }
         }
     }
 
-    /// The message at the start of a range, and how many bytes it has; `depends`: it needs those before it.
+    /// Decodes the message at the start of a range and returns its length in bytes. `depends` must be true if the
+    /// message needs the messages before it.
     fn message(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
         range: Range<usize>,
-        of: SourceContext<'_>,
+        context: SourceContext<'_>,
         depends: bool,
     ) -> Result<usize, MessageFault> {
         let head = self.config.framing.head_bytes();
         let offset = block.base + range.start as u64;
         let raw = &bytes[range];
-        let needs = if depends { &self.after } else { &self.alone };
+        let needs = if depends { &self.dependent_head } else { &self.independent_head };
         if !Arc::ptr_eq(&block.head, needs) {
             block.head = needs.clone();
         }
@@ -278,52 +295,57 @@ impl FastMappingDecoder {
                 code: MessageFaultCode::Truncated,
                 template: String::new(),
                 field: String::new(),
-                at: 0,
+                offset: 0,
             });
         };
         let message = self.decoder.decode(body)?;
         let used = head + message.bytes;
         let raw = &raw[..used];
         let (number, channel) = config::number_and_channel(self.config.framing, before);
-        if self.noted.read(&message, number, channel).is_err() {
-            let what = "more groups and sequences in each other than are taken";
-            block.quarantine(of.source, offset, raw, MessageFaultCode::TooLarge.as_str(), what);
+        if self.fields.read(&message, number, channel).is_err() {
+            let detail = "more groups and sequences in each other than are taken";
+            block.quarantine(context.source, offset, raw, MessageFaultCode::TooLarge.as_str(), detail);
             return Ok(used);
         }
         let template = message.template;
         let templates = self.decoder.templates();
-        let taken =
-            FastMessageView { raw, template: &templates.list()[template].name.local, noted: &self.noted };
-        self.mapper.message(block, &taken, MessageOrigin { source: of.source, offset }, of.known);
+        let view =
+            FastMessageView { raw, template: &templates.list()[template].name.local, fields: &self.fields };
+        self.mapper.message(
+            block,
+            &view,
+            MessageOrigin { source: context.source, offset },
+            context.dictionary,
+        );
         Ok(used)
     }
 
     #[cold]
-    fn refuse(&mut self, block: &mut Block, source: u32, at: usize, raw: &[u8], fault: &MessageFault) {
+    fn refuse(&mut self, block: &mut Block, source: u32, start: usize, raw: &[u8], fault: &MessageFault) {
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
-        block.quarantine(source, block.base + at as u64, raw, fault.code.as_str(), &self.detail);
+        block.quarantine(source, block.base + start as u64, raw, fault.code.as_str(), &self.detail);
     }
 
-    /// Bytes that are no message.
+    /// Puts bytes that are no message into quarantine.
     #[cold]
-    fn bad(&mut self, block: &mut Block, source: u32, raw: &[u8], at: usize, fault: FramingFault) {
-        block.head = self.after.clone();
-        block.quarantine(source, block.base + at as u64, raw, fault.code, fault.what);
+    fn bad(&mut self, block: &mut Block, source: u32, raw: &[u8], start: usize, fault: FramingFault) {
+        block.head = self.dependent_head.clone();
+        block.quarantine(source, block.base + start as u64, raw, fault.code, fault.detail);
     }
 }
 
 impl FormatDecoder for FastMappingDecoder {
-    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
-        let of = SourceContext { source, known };
+        let context = SourceContext { source, dictionary };
         if !block.head.is_empty() {
-            self.retry(block, &bytes, of);
+            self.retry(block, &bytes, context);
         } else if block.in_packet {
-            self.datagram(block, &bytes, of);
+            self.datagram(block, &bytes, context);
         } else {
-            self.decode_block(block, &bytes, of);
+            self.decode_block(block, &bytes, context);
         }
         block.head = Arc::default();
         block.bytes = bytes;
@@ -335,18 +357,18 @@ impl FormatDecoder for FastMappingDecoder {
 
     fn begin_source(&mut self) {
         self.decoder.reset();
-        self.lost = false;
+        self.is_lost = false;
     }
 
     fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
         let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
         if self.config.framing == before.config.framing {
-            self.lost = before.lost;
+            self.is_lost = before.is_lost;
         }
-        let same = |a: &Decoder, b: &Decoder| {
+        let has_same_templates = |a: &Decoder, b: &Decoder| {
             format!("{:?}", a.templates().list()) == format!("{:?}", b.templates().list())
         };
-        if same(&self.decoder, &before.decoder) {
+        if has_same_templates(&self.decoder, &before.decoder) {
             std::mem::swap(&mut self.decoder, &mut before.decoder);
         }
     }
@@ -354,14 +376,14 @@ impl FormatDecoder for FastMappingDecoder {
 
 const LOST: FramingFault = FramingFault {
     code: "garbage",
-    what: "bytes after a bad message whose end only the message itself gives",
+    detail: "bytes after a bad message whose end only the message itself gives",
 };
 
-/// The message in hand.
+/// The current message.
 struct FastMessageView<'m> {
     raw: &'m [u8],
     template: &'m str,
-    noted: &'m FastFieldTable,
+    fields: &'m FastFieldTable,
 }
 
 impl<'m> ParsedMessage for FastMessageView<'m> {
@@ -377,47 +399,47 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
 
     #[inline]
     fn slot(&self, slot: u8) -> Option<FastFieldValue> {
-        self.noted.slot(slot)
+        self.fields.slot(slot)
     }
 
     #[inline]
-    fn text<'v>(&'v self, found: FastFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        match found.value {
+    fn text<'v>(&'v self, field: FastFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        match field.value {
             FastStoredValue::Template => self.template.as_bytes(),
-            FastStoredValue::Text { from, to } => self.noted.bytes(from, to),
+            FastStoredValue::Text { from, to } => self.fields.bytes(from, to),
             value => {
                 scratch.clear();
-                plain(value, self.noted, scratch);
+                write_plain(value, self.fields, scratch);
                 scratch
             }
         }
     }
 
     #[inline]
-    fn number(&self, found: FastFieldValue) -> Option<u64> {
-        match found.value {
+    fn number(&self, field: FastFieldValue) -> Option<u64> {
+        match field.value {
             FastStoredValue::UInt(n) => Some(n),
             FastStoredValue::Int(n) => u64::try_from(n).ok(),
             FastStoredValue::Decimal { .. }
             | FastStoredValue::Text { .. }
             | FastStoredValue::Bytes { .. }
-            | FastStoredValue::Template => parse_u64(self.text(found, &mut Vec::new())),
+            | FastStoredValue::Template => parse_u64(self.text(field, &mut Vec::new())),
         }
     }
 
-    fn time(&self, found: FastFieldValue) -> Option<UnixNanos> {
-        let count = match found.value {
+    fn time(&self, field: FastFieldValue) -> Option<UnixNanos> {
+        let count = match field.value {
             FastStoredValue::UInt(n) => i64::try_from(n).ok()?,
             FastStoredValue::Int(n) => n,
             FastStoredValue::Text { from, to } => {
-                let text = self.noted.bytes(from, to);
+                let text = self.fields.bytes(from, to);
                 let parsed = || time::iso(text).or_else(|| value::timestamp(text));
-                return match found.reading {
+                return match field.reading {
                     FastValueConversion::AsItIs => parsed().map(UnixNanos),
                     // Digits, though they were written as text.
                     FastValueConversion::Count(_) | FastValueConversion::Digits(_) => {
                         let n = parse_u64(text)?;
-                        self.time(FastFieldValue { value: FastStoredValue::UInt(n), ..found })
+                        self.time(FastFieldValue { value: FastStoredValue::UInt(n), ..field })
                     }
                 };
             }
@@ -425,9 +447,9 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
                 return None;
             }
         };
-        let nanos = match found.reading {
-            FastValueConversion::AsItIs if found.unit_ns == 0 => None,
-            FastValueConversion::AsItIs => count.checked_mul(i64::try_from(found.unit_ns).ok()?),
+        let nanos = match field.reading {
+            FastValueConversion::AsItIs if field.unit_ns == 0 => None,
+            FastValueConversion::AsItIs => count.checked_mul(i64::try_from(field.unit_ns).ok()?),
             FastValueConversion::Count(nanos) => count.checked_mul(nanos),
             FastValueConversion::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
         };
@@ -437,13 +459,13 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
     #[inline]
     fn set(
         &self,
-        found: FastFieldValue,
+        field: FastFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
         names: &mut BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let (mantissa, exponent) = match found.value {
+        let (mantissa, exponent) = match field.value {
             FastStoredValue::Decimal { mantissa, exponent } => (mantissa, exponent),
             FastStoredValue::Int(n) => (n, 0),
             FastStoredValue::UInt(n) if i64::try_from(n).is_ok() => (n as i64, 0),
@@ -451,7 +473,7 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
             | FastStoredValue::Text { .. }
             | FastStoredValue::Bytes { .. }
             | FastStoredValue::Template => {
-                return event.set_text(spec, self.text(found, scratch), names);
+                return event.set_text(spec, self.text(field, scratch), names);
             }
         };
         match spec.slot {
@@ -462,7 +484,7 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
             FieldLayout::UInt { .. } if exponent == 0 => {
                 event.set(spec, EventValue::UInt(u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?))
             }
-            _ => event.set_text(spec, self.text(found, scratch), names),
+            _ => event.set_text(spec, self.text(field, scratch), names),
         }
     }
 
@@ -473,9 +495,9 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<FastFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let there = self.noted.entry(group, cursor.at, entry);
-        *cursor = EntryCursor { at: cursor.at + 1, found: cursor.found + 1 };
-        Ok(there)
+        let has_entry = self.fields.entry(group, cursor.position, entry);
+        *cursor = EntryCursor { position: cursor.position + 1, entry_count: cursor.entry_count + 1 };
+        Ok(has_entry)
     }
 
     fn unlisted(
@@ -484,7 +506,7 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let (mut start, mut counts) = (0, FxHashMap::default());
-        for entry in self.noted.entry_spans(groups) {
+        for entry in self.fields.entry_spans(groups) {
             self.keep_values(start..entry.start, &mut counts, &mut keep)?;
             start = start.max(entry.end);
         }
@@ -496,7 +518,7 @@ impl<'m> ParsedMessage for FastMessageView<'m> {
         step: EntryStep,
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        let entry = self.noted.entry_span(step.group, step.before.at);
+        let entry = self.fields.entry_span(step.group, step.before.position);
         self.keep_values(entry, &mut FxHashMap::default(), &mut keep)
     }
 }
@@ -510,10 +532,10 @@ impl<'m> FastMessageView<'m> {
         keep: &mut impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let mut scratch = Vec::new();
-        for (path, found) in self.noted.unlisted_values(numbers) {
+        for (path, field) in self.fields.unlisted_values(numbers) {
             let count: &mut u32 = counts.entry(path).or_default();
             *count += 1;
-            let text = self.text(found, &mut scratch);
+            let text = self.text(field, &mut scratch);
             match count {
                 1 => keep(path, text)?,
                 n => keep(&format!("{path}#{n}"), text)?,
@@ -523,8 +545,8 @@ impl<'m> FastMessageView<'m> {
     }
 }
 
-/// A value in plain text: digits, with a point where there are decimals; bytes in hexadecimal.
-fn plain(value: FastStoredValue, noted: &FastFieldTable, out: &mut Vec<u8>) {
+/// Writes a value in plain text: digits, with a point before decimals; bytes in hexadecimal.
+fn write_plain(value: FastStoredValue, fields: &FastFieldTable, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     _ = match value {
         FastStoredValue::Int(n) => write!(out, "{n}"),
@@ -537,11 +559,11 @@ fn plain(value: FastStoredValue, noted: &FastFieldTable, out: &mut Vec<u8>) {
         FastStoredValue::Decimal { mantissa, exponent } => {
             let places = usize::from(exponent.unsigned_abs());
             let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = places + 1);
-            let (whole, fraction) = digits.split_at(digits.len() - places);
-            write!(out, "{}{whole}.{fraction}", if mantissa < 0 { "-" } else { "" })
+            let (integer, fraction) = digits.split_at(digits.len() - places);
+            write!(out, "{}{integer}.{fraction}", if mantissa < 0 { "-" } else { "" })
         }
         FastStoredValue::Bytes { from, to } => {
-            noted.bytes(from, to).iter().try_for_each(|b| write!(out, "{b:02x}"))
+            fields.bytes(from, to).iter().try_for_each(|b| write!(out, "{b:02x}"))
         }
         FastStoredValue::Text { .. } | FastStoredValue::Template => Ok(()),
     };

@@ -65,7 +65,7 @@ const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us",
 const NAMES_MAX: usize = 1 << 16;
 
 impl FastDialect {
-    /// Names of these templates.
+    /// Collects the names in these templates.
     pub fn new(templates: &Templates) -> Self {
         let mut names = BTreeSet::new();
         for template in templates.list() {
@@ -140,16 +140,16 @@ fn reading(form: &str) -> Result<FastValueConversion, String> {
         return Ok(FastValueConversion::Count(*nanos));
     }
     let mut rest = form;
-    let mut take = |letter: char, wanted: &[usize]| {
+    let mut count_letter = |letter: char, wanted: &[usize]| {
         let n = rest.len() - rest.trim_start_matches(letter).len();
         rest = &rest[n..];
         wanted.contains(&n).then_some(n as u8)
     };
     let picture = (|| {
-        let year = take('Y', &[2, 4])?;
+        let year = count_letter('Y', &[2, 4])?;
         let mut pairs = 0;
         for letter in ['M', 'D', 'h', 'm', 's'] {
-            let n = take(letter, &[0, 2])?;
+            let n = count_letter(letter, &[0, 2])?;
             // None may be left out before one that is there.
             if n == 2 && pairs == 2 * (['M', 'D', 'h', 'm', 's'].iter().position(|l| *l == letter)? as u8) {
                 pairs += 2;
@@ -157,7 +157,7 @@ fn reading(form: &str) -> Result<FastValueConversion, String> {
                 return None;
             }
         }
-        let fraction = take('f', &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?;
+        let fraction = count_letter('f', &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?;
         (pairs >= 4 && (fraction == 0 || pairs == 10)).then_some(DateDigitLayout {
             year,
             pairs: pairs / 2,
@@ -173,20 +173,20 @@ fn reading(form: &str) -> Result<FastValueConversion, String> {
 }
 
 impl DateDigitLayout {
-    /// The time that these digits give, in nanoseconds since 1970.
+    /// Converts the digits of `number` to a time in nanoseconds since 1970.
     pub fn nanos(self, mut number: u64) -> Option<i64> {
-        let mut take = |digits: u8| {
+        let mut take_digits = |digits: u8| {
             let power = 10u64.pow(digits.into());
             let part = number % power;
             number /= power;
             part
         };
-        let fraction = take(self.fraction);
+        let fraction = take_digits(self.fraction);
         let mut pairs = [0; 5];
         for pair in pairs[..usize::from(self.pairs)].iter_mut().rev() {
-            *pair = take(2);
+            *pair = take_digits(2);
         }
-        let year = take(self.year) + if self.year == 2 { 2000 } else { 0 };
+        let year = take_digits(self.year) + if self.year == 2 { 2000 } else { 0 };
         if number > 0 {
             return None;
         }
@@ -209,7 +209,8 @@ impl DateDigitLayout {
 mod tests {
     use super::*;
 
-    /// MOEX writes years with two digits and CME with four; the number alone shows neither.
+    /// Guards against a wrong year: MOEX writes years with two digits and CME with four, which the number alone does
+    /// not show.
     #[test]
     fn times_of_digits() {
         for (form, number, nanos) in [

@@ -1,6 +1,6 @@
 //! Fields that are stored as number, word or identity: prepared by column, stored by column.
 
-use super::frames::{BatchFrames, put};
+use super::frames::{BatchFrames, write_bytes};
 use super::program::optional;
 use crate::formats::zeros::canonical;
 use crate::mapping::{FieldPlan, MappingPlan, translate_const};
@@ -11,15 +11,15 @@ use unitape_model::id::pack_id;
 use unitape_model::schema::{EXP_NONE, EXT_ONLY, FieldLayout};
 use unitape_model::{Decimal, Dictionary, EventBuilder, EventKind, InlineId, Price, UnixNanos};
 
-/// A field, with its values for the batch in hand.
+/// A field, with its values for the current batch.
 #[derive(Debug)]
 pub(super) struct BatchField {
-    what: BatchFieldKind,
+    kind: BatchFieldKind,
     optional: bool,
     /// Ready to be stored, by lane.
     ready: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
-    /// The function that stores the values of a whole batch, if one is shorter than preparing them first.
+    /// The function that stores the values of a whole batch, if it is faster than preparing them first.
     straight: BulkStoreMode,
 }
 
@@ -30,35 +30,35 @@ enum BulkStoreMode {
     No,
     /// They are prices.
     Prices,
-    /// They are quantities below 1024, or what is none.
+    /// All are quantities below 1024, or absent.
     Small,
-    /// They are whole quantities of 32 bits, or what is none.
+    /// All are whole quantities of 32 bits, or absent.
     Whole,
 }
 
 #[derive(Debug)]
 enum BatchFieldKind {
     /// A price: times this.
-    Price { place: usize, scale: i64, at: usize },
+    Price { column_index: usize, scale: i64, frame_offset: usize },
     /// A mantissa of `width` bytes and an exponent.
-    Decimal { place: usize, exponent: i8, at: usize, exp_at: usize, narrow: bool },
+    Decimal { column_index: usize, exponent: i8, frame_offset: usize, exp_offset: usize, narrow: bool },
     /// A whole number of `width` bytes.
-    UInt { place: usize, at: usize, width: usize },
+    UInt { column_index: usize, frame_offset: usize, width: usize },
     /// Must not be there: it would be in the extension.
-    Nothing { place: usize },
+    Nothing { column_index: usize },
     /// By byte, bits to set, or [`NO_CODE`].
-    Code { column: usize, bits: Box<[u16; 256]>, at: usize },
+    Code { column: usize, bits: Box<[u16; 256]>, frame_offset: usize },
     /// Text of up to `n` bytes, as it is or as an identity; `ready` is its length.
-    Text { column: usize, length: usize, pad: u8, at: usize, n: usize, id: bool },
+    Text { column: usize, length: usize, pad: u8, frame_offset: usize, n: usize, id: bool },
 }
 
-/// No code: missing, or none of the values.
+/// No code: the value is missing or unknown.
 const NO_CODE: u16 = 0x100;
 
 impl BatchField {
-    fn new(what: BatchFieldKind, field: &FieldPlan) -> Option<Self> {
+    fn new(kind: BatchFieldKind, field: &FieldPlan) -> Option<Self> {
         Some(Self {
-            what,
+            kind,
             optional: optional(field),
             ready: Box::new([0; LANES]),
             exponents: Box::new([0; LANES]),
@@ -66,11 +66,11 @@ impl BatchField {
         })
     }
 
-    /// A column of numbers.
+    /// Makes the field of a column of numbers.
     pub(super) fn number(
         field: &FieldPlan,
         slot: FieldLayout,
-        place: usize,
+        column_index: usize,
         numbers: NumberKind,
     ) -> Option<Self> {
         let exponent = match numbers {
@@ -78,91 +78,97 @@ impl BatchField {
             NumberKind::Decimal(exponent) => exponent,
             NumberKind::Instant => return None,
         };
-        let what = match slot {
-            FieldLayout::Price { at: EXT_ONLY } => BatchFieldKind::Nothing { place },
-            FieldLayout::Price { at } => {
+        let kind = match slot {
+            FieldLayout::Price { offset: EXT_ONLY } => BatchFieldKind::Nothing { column_index },
+            FieldLayout::Price { offset } => {
                 let scale = u32::try_from(i32::from(exponent) + Price::PLACES as i32).ok()?;
-                BatchFieldKind::Price { place, scale: 10i64.checked_pow(scale)?, at: at.into() }
+                BatchFieldKind::Price {
+                    column_index,
+                    scale: 10i64.checked_pow(scale)?,
+                    frame_offset: offset.into(),
+                }
             }
-            FieldLayout::Decimal { at, exp_at } => BatchFieldKind::Decimal {
-                place,
+            FieldLayout::Decimal { offset, exp_offset } => BatchFieldKind::Decimal {
+                column_index,
                 exponent,
-                at: at.into(),
-                exp_at: exp_at.into(),
+                frame_offset: offset.into(),
+                exp_offset: exp_offset.into(),
                 narrow: false,
             },
-            FieldLayout::DecimalNarrow { at, exp_at } => BatchFieldKind::Decimal {
-                place,
+            FieldLayout::DecimalNarrow { offset, exp_offset } => BatchFieldKind::Decimal {
+                column_index,
                 exponent,
-                at: at.into(),
-                exp_at: exp_at.into(),
+                frame_offset: offset.into(),
+                exp_offset: exp_offset.into(),
                 narrow: true,
             },
-            FieldLayout::UInt { at, width } if exponent == 0 && at != EXT_ONLY => {
-                BatchFieldKind::UInt { place, at: at.into(), width: width.into() }
+            FieldLayout::UInt { offset, width } if exponent == 0 && offset != EXT_ONLY => {
+                BatchFieldKind::UInt { column_index, frame_offset: offset.into(), width: width.into() }
             }
             _ => return None,
         };
-        Self::new(what, field)
+        Self::new(kind, field)
     }
 
-    /// A column of text.
+    /// Makes the field of a column of text.
     pub(super) fn text(
         plan: &MappingPlan,
         field: &FieldPlan,
         slot: FieldLayout,
-        of: &ColumnLayout,
+        layout: &ColumnLayout,
         kind: EventKind,
     ) -> Option<Self> {
-        let what = match slot {
-            FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. }
-                if of.is_one_character() && at != EXT_ONLY =>
+        let field_kind = match slot {
+            FieldLayout::Code { offset, .. } | FieldLayout::Bool { offset, .. }
+                if layout.is_one_character() && offset != EXT_ONLY =>
             {
                 let bits = |byte: usize| {
                     let text = [byte as u8];
-                    if text[0] == of.pad() {
+                    if text[0] == layout.pad() {
                         return if optional(field) { 0 } else { NO_CODE };
                     }
                     // As the general path would set it, once for each byte.
                     let Some(value) = translate_const(plan, field, &text) else { return NO_CODE };
                     let mut frame = Vec::new();
                     let mut event = EventBuilder::begin(&mut frame, kind, UnixNanos(0));
-                    let before = event_byte(kind, at.into());
+                    let before = event_byte(kind, offset.into());
                     match event.set_text(field.spec, value, &mut Dictionary::default()) {
-                        Ok(()) => u16::from(frame[usize::from(at)] & !before),
+                        Ok(()) => u16::from(frame[usize::from(offset)] & !before),
                         Err(_) => NO_CODE,
                     }
                 };
                 BatchFieldKind::Code {
-                    column: of.start(),
+                    column: layout.start(),
                     bits: Box::new(std::array::from_fn(bits)),
-                    at: at.into(),
+                    frame_offset: offset.into(),
                 }
             }
-            FieldLayout::Text { at, n } | FieldLayout::Id { at, n } if at != EXT_ONLY => {
+            FieldLayout::Text { offset, n } | FieldLayout::Id { offset, n } if offset != EXT_ONLY => {
                 let id = matches!(slot, FieldLayout::Id { .. });
-                if field.table.is_some() || !of.is_plain_text() || of.length() > TEXT_BYTES_MAX {
+                if field.table.is_some() || !layout.is_plain_text() || layout.length() > TEXT_BYTES_MAX {
                     return None;
                 }
-                let (column, length, pad) = (of.start(), of.length(), of.pad());
-                BatchFieldKind::Text { column, length, pad, at: at.into(), n: n.into(), id }
+                let (column, length, pad) = (layout.start(), layout.length(), layout.pad());
+                BatchFieldKind::Text { column, length, pad, frame_offset: offset.into(), n: n.into(), id }
             }
             _ => return None,
         };
-        Self::new(what, field)
+        Self::new(field_kind, field)
     }
 
-    /// Checks a batch of which every record is wanted, which [`BatchField::store_all`] then stores; false if one
-    /// record cannot be stored.
+    /// Checks a batch whose records are all wanted, for [`BatchField::store_all`]. Returns false if a record cannot
+    /// be stored.
     #[inline]
     pub(super) fn prepare_all(&mut self, columns: &BatchReader, rows: StridedRecords<'_>) -> bool {
         let count = rows.count().min(LANES);
-        let all = |place: usize| columns.values(place)[..count].iter().fold(0, |all, n| all | *n as u64);
-        self.straight = match &self.what {
-            BatchFieldKind::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => {
+        let all = |index: usize| columns.values(index)[..count].iter().fold(0, |all, n| all | *n as u64);
+        self.straight = match &self.kind {
+            BatchFieldKind::Price { column_index, scale, .. }
+                if all(*column_index) <= ((i64::MAX - 1) / scale) as u64 =>
+            {
                 BulkStoreMode::Prices
             }
-            BatchFieldKind::Decimal { place, exponent: 0, .. } => match all(*place) {
+            BatchFieldKind::Decimal { column_index, exponent: 0, .. } => match all(*column_index) {
                 n if n < SMALL.len() as u64 => BulkStoreMode::Small,
                 // A number that does not fit a narrow slot is stored with an exponent.
                 n if u32::try_from(n).is_ok() => BulkStoreMode::Whole,
@@ -170,27 +176,27 @@ impl BatchField {
             },
             _ => BulkStoreMode::No,
         };
-        match &self.what {
-            BatchFieldKind::Price { place, .. } | BatchFieldKind::Decimal { place, .. }
+        match &self.kind {
+            BatchFieldKind::Price { column_index, .. } | BatchFieldKind::Decimal { column_index, .. }
                 if self.straight != BulkStoreMode::No =>
             {
-                self.optional || columns.none(*place) == 0
+                self.optional || columns.empty_lanes(*column_index) == 0
             }
             _ => self.prepare(columns, rows) == 0,
         }
     }
 
-    /// Makes the values of a batch ready; gives the lanes whose value cannot be stored.
+    /// Prepares the values of a batch; returns the lanes whose value cannot be stored.
     #[inline]
     pub(super) fn prepare<'b>(&mut self, columns: &BatchReader, rows: impl RecordBatch<'b>) -> u64 {
         let count = rows.count().min(LANES);
         let mut bad = 0;
         let ready = &mut *self.ready;
         let mut missing = 0;
-        match &self.what {
-            BatchFieldKind::Price { place, scale, .. } => {
-                let values = &columns.values(*place)[..count];
-                missing = columns.none(*place);
+        match &self.kind {
+            BatchFieldKind::Price { column_index, scale, .. } => {
+                let values = &columns.values(*column_index)[..count];
+                missing = columns.empty_lanes(*column_index);
                 let most = (i64::MAX - 1) / scale;
                 // Nearly always all fit, which is quicker to see for all at once.
                 if values.iter().fold(0, |all, n| all | *n as u64) > most as u64 {
@@ -205,9 +211,9 @@ impl BatchField {
                 each(missing, |lane| ready[lane] = i64::MAX);
                 bad &= !missing;
             }
-            BatchFieldKind::Decimal { place, exponent, narrow, .. } => {
-                let values = columns.values(*place);
-                missing = columns.none(*place);
+            BatchFieldKind::Decimal { column_index, exponent, narrow, .. } => {
+                let values = columns.values(*column_index);
+                missing = columns.empty_lanes(*column_index);
                 let all = values[..count].iter().fold(0, |all, n| all | *n as u64);
                 if *exponent == 0 && all < SMALL.len() as u64 {
                     let ready = ready.iter_mut().zip(&mut *self.exponents);
@@ -221,17 +227,18 @@ impl BatchField {
                             Ok(d) => (d.mantissa(), d.exponent()),
                             Err(_) => (i64::MAX, 0),
                         };
-                        let beyond = *narrow && u32::try_from(mantissa).is_err() || mantissa == i64::MAX;
-                        bad |= u64::from(beyond) << lane;
+                        let exceeds_slot =
+                            *narrow && u32::try_from(mantissa).is_err() || mantissa == i64::MAX;
+                        bad |= u64::from(exceeds_slot) << lane;
                         (ready[lane], self.exponents[lane]) = (mantissa, places);
                     }
                 }
                 each(missing, |lane| (ready[lane], self.exponents[lane]) = (0, EXP_NONE));
                 bad &= !missing;
             }
-            BatchFieldKind::UInt { place, width, .. } => {
-                let values = columns.values(*place);
-                missing = columns.none(*place);
+            BatchFieldKind::UInt { column_index, width, .. } => {
+                let values = columns.values(*column_index);
+                missing = columns.empty_lanes(*column_index);
                 let most = u64::MAX >> (64 - 8 * width);
                 for lane in 0..count {
                     bad |= u64::from(values[lane] < 0 || values[lane] as u64 >= most - 1) << lane;
@@ -240,7 +247,7 @@ impl BatchField {
                 each(missing, |lane| ready[lane] = -1);
                 bad &= !missing;
             }
-            BatchFieldKind::Nothing { place } => return !columns.none(*place),
+            BatchFieldKind::Nothing { column_index } => return !columns.empty_lanes(*column_index),
             BatchFieldKind::Code { column, bits, .. } => {
                 for (lane, [byte]) in rows.column::<1>(*column).enumerate() {
                     let code = bits[usize::from(*byte)];
@@ -251,9 +258,9 @@ impl BatchField {
             BatchFieldKind::Text { column, length, pad, n, id, .. } => {
                 for (lane, text) in rows.texts(*column, *length).enumerate() {
                     let end = text.iter().rposition(|b| b != pad).map_or(0, |last| last + 1);
-                    let plain = text[..end].iter().fold(true, |all, b| all & (1..0x80).contains(b));
-                    let refused = !plain || end > *n || *id && end > 0 && text[0] < b' ';
-                    bad |= u64::from(refused) << lane;
+                    let is_ascii_text = text[..end].iter().fold(true, |all, b| all & (1..0x80).contains(b));
+                    let is_refused = !is_ascii_text || end > *n || *id && end > 0 && text[0] < b' ';
+                    bad |= u64::from(is_refused) << lane;
                     missing |= u64::from(end == 0) << lane;
                     ready[lane] = end as i64;
                 }
@@ -262,7 +269,7 @@ impl BatchField {
         if self.optional { bad } else { bad | missing }
     }
 
-    /// Puts what was made ready into frames, of each its lane and where it is in the arena.
+    /// Stores the prepared values into frames; each frame has its lane and its offset in the arena.
     #[inline]
     pub(super) fn store(
         &self,
@@ -272,7 +279,7 @@ impl BatchField {
     ) {
         for (lane, frame) in frames {
             let lane = lane % LANES;
-            let text = match &self.what {
+            let text = match &self.kind {
                 BatchFieldKind::Text { column, length, .. } => {
                     &records.bytes[records.starts[lane] as usize + column..][..*length]
                 }
@@ -291,47 +298,49 @@ impl BatchField {
         rows: StridedRecords<'_>,
     ) {
         let small = |n: &i64| SMALL[*n as usize % SMALL.len()];
-        let whole = |n: &i64| canonical(*n as u32);
-        match (&self.what, self.straight) {
-            (BatchFieldKind::Price { place, scale, at }, BulkStoreMode::Prices) => {
-                frames.each(columns.values(*place), |frame, n| {
-                    put(frame, *at, n.wrapping_mul(*scale).to_le_bytes());
+        let canonical_of = |n: &i64| canonical(*n as u32);
+        match (&self.kind, self.straight) {
+            (BatchFieldKind::Price { column_index, scale, frame_offset }, BulkStoreMode::Prices) => {
+                frames.each(columns.values(*column_index), |frame, n| {
+                    write_bytes(frame, *frame_offset, n.wrapping_mul(*scale).to_le_bytes());
                 });
-                each(columns.none(*place), |lane| put(frames.frame(lane), *at, i64::MAX.to_le_bytes()));
+                each(columns.empty_lanes(*column_index), |lane| {
+                    write_bytes(frames.frame(lane), *frame_offset, i64::MAX.to_le_bytes())
+                });
             }
             (
-                BatchFieldKind::Decimal { place, at, exp_at, narrow, .. },
+                BatchFieldKind::Decimal { column_index, frame_offset, exp_offset, narrow, .. },
                 BulkStoreMode::Small | BulkStoreMode::Whole,
             ) => {
-                let (at, exp_at) = (*at, *exp_at);
-                let values = columns.values(*place);
+                let (frame_offset, exp_offset) = (*frame_offset, *exp_offset);
+                let values = columns.values(*column_index);
                 match (self.straight, narrow) {
                     (BulkStoreMode::Small, true) => frames.each(values, |frame, n| {
                         let (mantissa, places) = small(n);
-                        put(frame, at, u32::from(mantissa).to_le_bytes());
-                        put(frame, exp_at, places.to_le_bytes());
+                        write_bytes(frame, frame_offset, u32::from(mantissa).to_le_bytes());
+                        write_bytes(frame, exp_offset, places.to_le_bytes());
                     }),
                     (BulkStoreMode::Small, false) => frames.each(values, |frame, n| {
                         let (mantissa, places) = small(n);
-                        put(frame, at, u64::from(mantissa).to_le_bytes());
-                        put(frame, exp_at, places.to_le_bytes());
+                        write_bytes(frame, frame_offset, u64::from(mantissa).to_le_bytes());
+                        write_bytes(frame, exp_offset, places.to_le_bytes());
                     }),
                     (_, true) => frames.each(values, |frame, n| {
-                        let (mantissa, places) = whole(n);
-                        put(frame, at, mantissa.to_le_bytes());
-                        put(frame, exp_at, [places]);
+                        let (mantissa, places) = canonical_of(n);
+                        write_bytes(frame, frame_offset, mantissa.to_le_bytes());
+                        write_bytes(frame, exp_offset, [places]);
                     }),
                     (_, false) => frames.each(values, |frame, n| {
-                        let (mantissa, places) = whole(n);
-                        put(frame, at, u64::from(mantissa).to_le_bytes());
-                        put(frame, exp_at, [places]);
+                        let (mantissa, places) = canonical_of(n);
+                        write_bytes(frame, frame_offset, u64::from(mantissa).to_le_bytes());
+                        write_bytes(frame, exp_offset, [places]);
                     }),
                 }
-                each(columns.none(*place), |lane| {
+                each(columns.empty_lanes(*column_index), |lane| {
                     let frame = frames.frame(lane);
                     let mantissa = if *narrow { 4 } else { 8 };
-                    frame[at..at + mantissa].fill(0);
-                    put(frame, exp_at, EXP_NONE.to_le_bytes());
+                    frame[frame_offset..frame_offset + mantissa].fill(0);
+                    write_bytes(frame, exp_offset, EXP_NONE.to_le_bytes());
                 });
             }
             (BatchFieldKind::Nothing { .. }, _) => {}
@@ -340,8 +349,8 @@ impl BatchField {
                     self.store_ready(frames.frame(lane), lane, text);
                 }
             }
-            (BatchFieldKind::Code { at, .. }, _) => {
-                frames.each(self.ready.iter(), |frame, code| frame[*at] |= *code as u8)
+            (BatchFieldKind::Code { frame_offset, .. }, _) => {
+                frames.each(self.ready.iter(), |frame, code| frame[*frame_offset] |= *code as u8)
             }
             _ => {
                 for lane in 0..rows.count().min(LANES) {
@@ -351,27 +360,29 @@ impl BatchField {
         }
     }
 
-    /// Puts what was made ready into one frame; `text` is what its column has.
+    /// Stores the prepared value into one frame; `text` is the text of its column.
     #[inline(always)]
     fn store_ready(&self, frame: &mut [u8], lane: usize, text: &[u8]) {
         let ready = self.ready[lane];
-        match &self.what {
-            BatchFieldKind::Price { at, .. } => put(frame, *at, ready.to_le_bytes()),
-            BatchFieldKind::Decimal { at, exp_at, narrow, .. } => {
-                match narrow {
-                    true => put(frame, *at, (ready as u32).to_le_bytes()),
-                    false => put(frame, *at, ready.to_le_bytes()),
-                }
-                put(frame, *exp_at, self.exponents[lane].to_le_bytes());
+        match &self.kind {
+            BatchFieldKind::Price { frame_offset, .. } => {
+                write_bytes(frame, *frame_offset, ready.to_le_bytes())
             }
-            BatchFieldKind::UInt { at, width, .. } => {
-                frame[*at..*at + width].copy_from_slice(&ready.to_le_bytes()[..*width]);
+            BatchFieldKind::Decimal { frame_offset, exp_offset, narrow, .. } => {
+                match narrow {
+                    true => write_bytes(frame, *frame_offset, (ready as u32).to_le_bytes()),
+                    false => write_bytes(frame, *frame_offset, ready.to_le_bytes()),
+                }
+                write_bytes(frame, *exp_offset, self.exponents[lane].to_le_bytes());
+            }
+            BatchFieldKind::UInt { frame_offset, width, .. } => {
+                frame[*frame_offset..*frame_offset + width].copy_from_slice(&ready.to_le_bytes()[..*width]);
             }
             BatchFieldKind::Nothing { .. } => {}
-            BatchFieldKind::Code { at, .. } => frame[*at] |= ready as u8,
-            BatchFieldKind::Text { at, n, id, .. } => {
+            BatchFieldKind::Code { frame_offset, .. } => frame[*frame_offset] |= ready as u8,
+            BatchFieldKind::Text { frame_offset, n, id, .. } => {
                 let text = &text[..ready as usize];
-                let slot = &mut frame[*at..*at + n];
+                let slot = &mut frame[*frame_offset..*frame_offset + n];
                 if *id && !text.is_empty() {
                     // It was looked at whether it fits.
                     _ = pack_id(InlineId::Text(text), slot);
@@ -395,11 +406,11 @@ fn each(mut lanes: u64, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// A byte of an event with every field none.
-fn event_byte(kind: EventKind, at: usize) -> u8 {
+/// Returns a byte of an event in which every field is empty.
+fn event_byte(kind: EventKind, offset: usize) -> u8 {
     let mut frame = Vec::new();
     EventBuilder::begin(&mut frame, kind, UnixNanos(0));
-    frame[at]
+    frame[offset]
 }
 
 /// Small numbers without their zeros, and how many these are; what most quantities are.

@@ -3,7 +3,7 @@
 
 use super::emit::NAMES_MAX;
 use super::extension_cache::ExtensionSpan;
-use super::frames::{BatchFrames, SpacedFrames, UniformFrames, put};
+use super::frames::{BatchFrames, SpacedFrames, UniformFrames, write_bytes};
 use super::names::short_id;
 use super::program::{EventProgram, RecordDisposition, RecordTypeProgram};
 use crate::block::{Block, PROGRESS_BYTES, SingleEventUnit};
@@ -24,7 +24,7 @@ pub(super) struct StridedBatch<'b> {
 }
 
 impl StridedBatch<'_> {
-    /// Start of each record in its source.
+    /// Iterates over the start of each record in its source.
     #[inline(always)]
     fn offsets(&self) -> impl Iterator<Item = u64> {
         let (start, stride) = (self.start, self.rows.stride() as u64);
@@ -32,43 +32,43 @@ impl StridedBatch<'_> {
     }
 }
 
-/// Takes the whole batch, of which the columns were read, or leaves all of it to be looked at record by record.
+/// Emits the whole batch, whose columns were read, or leaves the whole batch to be decoded record by record.
 pub(super) fn emit_all(
     kind: &mut RecordTypeProgram,
     block: &mut Block,
     batch: StridedBatch<'_>,
-    found: &mut BatchScratch,
+    scratch: &mut BatchScratch,
 ) -> bool {
     let count = batch.rows.count();
     let end = batch.start + (count * batch.rows.stride()) as u64;
-    let whole = u64::MAX >> (LANES - count);
+    let all_lanes = u64::MAX >> (LANES - count);
     // A mark of progress would be within.
-    if kind.good != whole || batch.start / PROGRESS_BYTES != end / PROGRESS_BYTES {
+    if kind.good != all_lanes || batch.start / PROGRESS_BYTES != end / PROGRESS_BYTES {
         return false;
     }
     let RecordTypeProgram { columns, ts, sequence, variants, .. } = kind;
     let Some(RecordDisposition::Event(program)) = variants.first_mut() else { return false };
     let sequences = match *sequence {
         None => &NO_SEQUENCES,
-        Some(place) => {
-            let values = columns.values(place);
-            let beyond = |any: bool, n: &i64| any | (*n as u64 >= u64::from(SEQ_EXT));
-            if columns.none(place) != 0 || values[..count].iter().fold(false, beyond) {
+        Some(column_index) => {
+            let values = columns.values(column_index);
+            let is_too_large = |any: bool, n: &i64| any | (*n as u64 >= u64::from(SEQ_EXT));
+            if columns.empty_lanes(column_index) != 0 || values[..count].iter().fold(false, is_too_large) {
                 return false;
             }
             values
         }
     };
-    if !program.puts.iter_mut().all(|put| put.prepare_all(columns, batch.rows)) {
+    if !program.batch_fields.iter_mut().all(|field| field.prepare_all(columns, batch.rows)) {
         return false;
     }
-    for (name, ids) in program.names.iter().zip(&mut found.ids) {
+    for (name, ids) in program.names.iter().zip(&mut scratch.ids) {
         if !name.find_all(batch.rows, ids) {
             return false;
         }
     }
-    if let Some(kept) = &program.kept
-        && !kept.find_all(batch.rows, &mut found.extensions)
+    if let Some(cache) = &program.extension_cache
+        && !cache.find_all(batch.rows, &mut scratch.extensions)
     {
         return false;
     }
@@ -76,27 +76,27 @@ pub(super) fn emit_all(
     let head = LaneColumns { times, sequences };
     let first = block.arena.len();
     let fixed = program.template.len();
-    if program.kept.is_none() {
+    if program.extension_cache.is_none() {
         block.arena.extend_from_slice(&program.templates[..count * fixed]);
         let mut frames = UniformFrames { frames: &mut block.arena[first..], fixed };
-        fill(program, &mut frames, batch, head, found);
-        for put in &program.puts {
-            put.store_all(columns, &mut frames, batch.rows);
+        fill(program, &mut frames, batch, head, scratch);
+        for field in &program.batch_fields {
+            field.store_all(columns, &mut frames, batch.rows);
         }
         end_messages(block, batch, times, |i| (first + (i + 1) * fixed) as u32);
         return true;
     }
-    program.extend(&mut block.arena, count, found);
-    let mut frames = SpacedFrames { arena: &mut block.arena, starts: &found.starts[..count], fixed };
-    fill(program, &mut frames, batch, head, found);
-    for put in &program.puts {
-        put.store_all(columns, &mut frames, batch.rows);
+    program.extend(&mut block.arena, count, scratch);
+    let mut frames = SpacedFrames { arena: &mut block.arena, starts: &scratch.starts[..count], fixed };
+    fill(program, &mut frames, batch, head, scratch);
+    for field in &program.batch_fields {
+        field.store_all(columns, &mut frames, batch.rows);
     }
-    end_messages(block, batch, times, |i| found.starts[(i + 1) % (LANES + 1)]);
+    end_messages(block, batch, times, |i| scratch.starts[(i + 1) % (LANES + 1)]);
     true
 }
 
-/// Sequences of records that have none.
+/// Sequences of records without sequence numbers.
 static NO_SEQUENCES: Lanes = [SEQ_NONE as i64; LANES];
 
 /// The columns that are in every frame, by lane.
@@ -104,30 +104,35 @@ static NO_SEQUENCES: Lanes = [SEQ_NONE as i64; LANES];
 struct LaneColumns<'l> {
     /// Event times, ns since 1970.
     times: &'l Lanes,
-    /// Sequence numbers, [`SEQ_NONE`] for none.
+    /// Sequence numbers; [`SEQ_NONE`] for no number.
     sequences: &'l Lanes,
 }
 
-/// The constant part of every frame after its header, and the names.
+/// Writes the constant part of every frame after its header, and the names.
 #[inline]
 fn fill(
     program: &EventProgram,
     frames: &mut impl BatchFrames,
     batch: StridedBatch<'_>,
     head: LaneColumns<'_>,
-    found: &BatchScratch,
+    scratch: &BatchScratch,
 ) {
     let LaneColumns { times, sequences } = head;
     let heads = times.iter().zip(sequences).zip(batch.offsets());
     frames.each(heads, |frame, ((ts, sequence), offset)| {
-        put(frame, at::TS_EVENT, ts.to_le_bytes());
-        put(frame, at::SOURCE, (u64::from(batch.source) | offset << 32).to_le_bytes());
-        put(frame, at::RECV_DELTA, (u64::from(RECV_NONE as u32) | (*sequence as u64) << 32).to_le_bytes());
+        write_bytes(frame, at::TS_EVENT, ts.to_le_bytes());
+        write_bytes(frame, at::SOURCE, (u64::from(batch.source) | offset << 32).to_le_bytes());
+        write_bytes(
+            frame,
+            at::RECV_DELTA,
+            (u64::from(RECV_NONE as u32) | (*sequence as u64) << 32).to_le_bytes(),
+        );
     });
-    for (name, ids) in program.names.iter().zip(&found.ids) {
+    for (name, ids) in program.names.iter().zip(&scratch.ids) {
         match name.short {
-            true => frames.each(ids, |frame, id| put(frame, name.at, short_id(*id).to_le_bytes())),
-            false => frames.each(ids, |frame, id| put(frame, name.at, id.to_le_bytes())),
+            true => frames
+                .each(ids, |frame, id| write_bytes(frame, name.frame_offset, short_id(*id).to_le_bytes())),
+            false => frames.each(ids, |frame, id| write_bytes(frame, name.frame_offset, id.to_le_bytes())),
         }
     }
 }
@@ -167,13 +172,13 @@ impl Default for BatchScratch {
 impl EventProgram {
     /// Frames of all lanes with their extensions, as they are before anything is put into them.
     #[inline]
-    fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut BatchScratch) {
-        let Some(kept) = &self.kept else { return };
+    fn extend(&self, arena: &mut Vec<u8>, count: usize, scratch: &mut BatchScratch) {
+        let Some(cache) = &self.extension_cache else { return };
         let header = FrameHeader::read(&self.template);
         let fixed = self.template.len();
-        let extended: usize = found.extensions[..count].iter().map(|span| span.length as usize).sum();
+        let extended: usize = scratch.extensions[..count].iter().map(|span| span.length as usize).sum();
         arena.reserve(count * fixed + extended);
-        for (start, extension) in found.starts.iter_mut().zip(&found.extensions[..count]) {
+        for (start, extension) in scratch.starts.iter_mut().zip(&scratch.extensions[..count]) {
             let frame = arena.len();
             *start = frame as u32;
             for line in self.template.as_chunks::<LINE>().0 {
@@ -183,11 +188,11 @@ impl EventProgram {
                 let lines = ((fixed + extension.length as usize) / LINE) as u16;
                 FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines)
                     .write(&mut arena[frame..]);
-                for line in kept.text(*extension).as_chunks::<LINE>().0 {
+                for line in cache.text(*extension).as_chunks::<LINE>().0 {
                     arena.extend_from_slice(line);
                 }
             }
         }
-        found.starts[count] = arena.len() as u32;
+        scratch.starts[count] = arena.len() as u32;
     }
 }

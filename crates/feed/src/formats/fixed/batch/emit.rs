@@ -28,7 +28,7 @@ impl RecordStartLists {
         self.starts.iter_mut().for_each(Vec::clear);
     }
 
-    /// Notes a record; gives its index among those of its type.
+    /// Adds a record; returns its index among the records of its type.
     #[inline]
     pub(super) fn add(&mut self, kind: Option<u16>, start: usize) -> u8 {
         let Some(kind) = kind else { return 0 };
@@ -50,12 +50,12 @@ pub(super) struct LaneSlice<'l> {
 #[derive(Clone, Copy)]
 pub(super) struct BlockContext<'k> {
     pub(super) source: SourceContext<'k>,
-    /// Messages of the source before the block; none the first time.
+    /// The number of messages of the source before the block; `None` the first time.
     pub(super) before: Option<u64>,
 }
 
 impl FixedRecordsDecoder {
-    /// Decodes the records of a batch; gives where it stopped, the end of a record.
+    /// Decodes the records of a batch; returns the end of the last decoded record.
     pub(super) fn batch(
         &mut self,
         fast: &mut FixedBatchDecoder,
@@ -65,8 +65,8 @@ impl FixedRecordsDecoder {
         context: BlockContext<'_>,
     ) -> usize {
         let LaneSlice { lanes, is_read } = run;
-        let BlockContext { source: of, before } = context;
-        let FixedBatchDecoder { kinds, lists, taken, .. } = fast;
+        let BlockContext { source: source_context, before } = context;
+        let FixedBatchDecoder { kinds, lists, decoded_records, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
                 if !is_read {
@@ -77,15 +77,24 @@ impl FixedRecordsDecoder {
         }
         let mut segment = block.arena.len();
         for lane in lanes {
-            let done = match kinds.get_mut(usize::from(lane.kind)) {
-                Some(Some(program)) if lane.kind != SLOW => self.lane(program, block, bytes, *lane, of),
+            let is_decoded = match kinds.get_mut(usize::from(lane.kind)) {
+                Some(Some(program)) if lane.kind != SLOW => {
+                    self.lane(program, block, bytes, *lane, source_context)
+                }
                 _ => false,
             };
-            *taken += u64::from(done);
-            if !done {
+            *decoded_records += u64::from(is_decoded);
+            if !is_decoded {
                 store(kinds, lists, block, bytes, segment);
-                let end = self.one(block, bytes, lane.start as usize, of.source, of.known, before);
-                block.settle_names(of.known);
+                let end = self.one(
+                    block,
+                    bytes,
+                    lane.start as usize,
+                    source_context.source,
+                    source_context.dictionary,
+                    before,
+                );
+                block.resolve_names(source_context.dictionary);
                 segment = block.arena.len();
                 if end != Some(lane.end as usize) {
                     return end.unwrap_or(lane.start as usize);
@@ -104,9 +113,9 @@ impl FixedRecordsDecoder {
         block: &mut Block,
         bytes: &[u8],
         lane: LaneRecord,
-        of: SourceContext<'_>,
+        context: SourceContext<'_>,
     ) -> bool {
-        let SourceContext { source, known } = of;
+        let SourceContext { source, dictionary } = context;
         let index = usize::from(lane.index) % LANES;
         let variant = program.variant_of[index];
         let offset = block.base + u64::from(lane.start);
@@ -115,8 +124,8 @@ impl FixedRecordsDecoder {
             Some(RecordDisposition::Event(event)) => {
                 let ts = program.columns.values(program.ts)[index];
                 let sequence = match program.sequence {
-                    Some(place) if program.columns.none(place) >> index & 1 == 0 => {
-                        match u64::try_from(program.columns.values(place)[index]) {
+                    Some(column_index) if program.columns.empty_lanes(column_index) >> index & 1 == 0 => {
+                        match u64::try_from(program.columns.values(column_index)[index]) {
                             Ok(n) if n < u64::from(SEQ_EXT) => n as u32,
                             // A value that is no number is no sequence; a value that is too great is in the
                             // extension.
@@ -132,14 +141,14 @@ impl FixedRecordsDecoder {
                     decoder: &mut self.decoder,
                     kinds: &self.kinds,
                     plan: self.mapper.plan(),
-                    known,
+                    dictionary,
                 };
                 if !event.begin(block, bytes, lane, head, slow) {
                     block.roll_back(mark);
                     return false;
                 }
                 let span = MessageSpan { offset, length: lane.length as usize };
-                block.end_message(span, UnixNanos(ts), 1, BlockMessageKind::Events, known);
+                block.end_message(span, UnixNanos(ts), 1, BlockMessageKind::Events, dictionary);
             }
             None => return false,
         }
@@ -162,11 +171,11 @@ struct GeneralRecordReader<'d> {
     decoder: &'d mut FixedWidthDecoder,
     kinds: &'d [super::super::RecordSlots],
     plan: &'d MappingPlan,
-    known: &'d Dictionary,
+    dictionary: &'d Dictionary,
 }
 
 impl GeneralRecordReader<'_> {
-    /// `None` where it is no good record after all.
+    /// Decodes a record in the general way; `None` if it is no valid record after all.
     fn fields<'m>(
         &'m mut self,
         bytes: &'m [u8],
@@ -179,10 +188,10 @@ impl GeneralRecordReader<'_> {
         let fields = FixedRecordView {
             raw,
             record: self.decoder.record(raw),
-            of: &self.decoder.layout().records()[usize::from(kind)],
+            layout: &self.decoder.layout().records()[usize::from(kind)],
             values: self.decoder.values(),
             kind: self.kinds.get(usize::from(kind))?,
-            others: None,
+            row_decoder: None,
             day: ColumnValue::None,
             file_name: "",
             file_parts: &[],
@@ -202,7 +211,7 @@ impl EventProgram {
         head: FrameCommonValues,
         mut slow: GeneralRecordReader<'_>,
     ) -> bool {
-        let known = slow.known;
+        let dictionary = slow.dictionary;
         let record = &bytes[lane.start as usize..];
         let frame = block.arena.len();
         let mut ids = [0; NAMES_MAX];
@@ -214,8 +223,8 @@ impl EventProgram {
                 }
                 None => {
                     let Some((fields, plan)) = slow.fields(bytes, lane) else { return false };
-                    let (_, mut names) = block.builder(known);
-                    match name.learn(plan, record, &fields, &mut names, frame) {
+                    let (_, mut names) = block.builder(dictionary);
+                    match name.resolve_name(plan, record, &fields, &mut names, frame) {
                         Some(id) => id,
                         None => return false,
                     }
@@ -223,17 +232,17 @@ impl EventProgram {
             };
         }
         let mut extension: &[u8] = &[];
-        if let Some(kept) = &mut self.kept {
-            let mut found = kept.find(record);
-            if found.is_none() {
+        if let Some(cache) = &mut self.extension_cache {
+            let mut cached_span = cache.find(record);
+            if cached_span.is_none() {
                 let Some((fields, _)) = slow.fields(bytes, lane) else { return false };
-                if !kept.learn(record, &fields) {
+                if !cache.add_extension(record, &fields) {
                     return false;
                 }
-                found = kept.find(record);
+                cached_span = cache.find(record);
             }
-            let Some(found) = found else { return false };
-            extension = kept.text(found);
+            let Some(span) = cached_span else { return false };
+            extension = cache.text(span);
         }
         let fixed = self.template.len();
         let arena = &mut block.arena;
@@ -250,9 +259,9 @@ impl EventProgram {
         image[at::SEQUENCE..at::SEQUENCE + 4].copy_from_slice(&head.sequence.to_le_bytes());
         for (name, id) in self.names.iter().zip(ids) {
             if name.short {
-                image[name.at..name.at + 2].copy_from_slice(&short_id(id).to_le_bytes());
+                image[name.frame_offset..name.frame_offset + 2].copy_from_slice(&short_id(id).to_le_bytes());
             } else {
-                image[name.at..name.at + 4].copy_from_slice(&id.to_le_bytes());
+                image[name.frame_offset..name.frame_offset + 4].copy_from_slice(&id.to_le_bytes());
             }
         }
         arena.extend_from_slice(extension);
@@ -268,27 +277,28 @@ pub(super) const VARIANTS_MAX: usize = 32;
 pub(super) const NAMES_MAX: usize = 12;
 
 impl RecordTypeProgram {
-    /// Reads the columns of records at one distance; what is in `behind` is read next.
+    /// Reads the columns of records at equal distances; `following_bytes` are the bytes that are read next.
     pub(super) fn read_even(
         &mut self,
         decoder: &mut FixedWidthDecoder,
         rows: StridedRecords<'_>,
-        behind: &[u8],
+        following_bytes: &[u8],
     ) {
-        self.good = self.columns.read_even(decoder, rows, behind);
-        self.good &= !self.columns.none(self.ts);
+        self.good = self.columns.read_strided(decoder, rows, following_bytes);
+        self.good &= !self.columns.empty_lanes(self.ts);
     }
 
     /// Makes the fields of these records' events ready, whose columns have been read.
     fn prepare(&mut self, records: ScatteredRecords<'_>) {
         let ScatteredRecords { bytes, starts } = records;
-        let mut good = self.good & !self.columns.none(self.ts);
+        let mut good = self.good & !self.columns.empty_lanes(self.ts);
         let Self { columns, by_byte, variants, variant_of, .. } = self;
         if by_byte.is_none() {
             // All are of one variant.
             if let Some(RecordDisposition::Event(program)) = variants.first_mut() {
                 program.frames.clear();
-                good = program.puts.iter_mut().fold(good, |good, p| good & !p.prepare(columns, records));
+                good =
+                    program.batch_fields.iter_mut().fold(good, |good, p| good & !p.prepare(columns, records));
             }
             for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
                 *variant = if good >> index & 1 == 1 { 0 } else { NO_VARIANT };
@@ -296,22 +306,22 @@ impl RecordTypeProgram {
             self.good = good;
             return;
         }
-        let mut are = [0u64; VARIANTS_MAX];
+        let mut lanes_by_variant = [0u64; VARIANTS_MAX];
         for (index, start) in starts.iter().enumerate() {
             let variant = match by_byte {
                 None => NO_VARIANT,
                 Some((column, by_byte)) => by_byte[usize::from(bytes[*start as usize + *column])],
             };
             variant_of[index] = variant;
-            if let Some(are) = are.get_mut(usize::from(variant)) {
-                *are |= 1 << index;
+            if let Some(lanes) = lanes_by_variant.get_mut(usize::from(variant)) {
+                *lanes |= 1 << index;
             }
         }
-        for (variant, are) in variants.iter_mut().zip(are) {
+        for (variant, variant_lanes) in variants.iter_mut().zip(lanes_by_variant) {
             let RecordDisposition::Event(program) = variant else { continue };
             program.frames.clear();
-            for put in &mut program.puts {
-                good &= !(put.prepare(columns, records) & are);
+            for field in &mut program.batch_fields {
+                good &= !(field.prepare(columns, records) & variant_lanes);
             }
         }
         for (index, variant) in variant_of.iter_mut().enumerate().take(starts.len()) {
@@ -323,7 +333,7 @@ impl RecordTypeProgram {
     }
 }
 
-/// Puts what was made ready into the frames of a segment.
+/// Stores the prepared values into the frames of a segment.
 fn store(
     kinds: &mut [Option<RecordTypeProgram>],
     lists: &RecordStartLists,
@@ -337,9 +347,12 @@ fn store(
     for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
         for variant in program.iter_mut().filter(|_| !starts.is_empty()).flat_map(|p| &mut p.variants) {
             if let RecordDisposition::Event(program) = variant {
-                for put in &program.puts {
-                    let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
-                    put.store(&mut block.arena, frames, ScatteredRecords { bytes, starts });
+                for field in &program.batch_fields {
+                    let frames = program
+                        .frames
+                        .iter()
+                        .map(|(lane, frame_start)| (usize::from(*lane), *frame_start as usize));
+                    field.store(&mut block.arena, frames, ScatteredRecords { bytes, starts });
                 }
                 program.frames.clear();
             }

@@ -15,8 +15,8 @@ pub(super) struct ExtensionCache {
     kind: EventKind,
     /// Words of the record that hold all of these columns, and nothing else once masked.
     words: [(usize, u64); WORDS_MAX],
-    found: Box<[CachedExtension; EXTENSIONS]>,
-    /// Whole lines, those of one extension after those of another.
+    entries: Box<[CachedExtension; EXTENSIONS]>,
+    /// The lines of all extensions, one extension after the other.
     text: Vec<u8>,
 }
 
@@ -24,9 +24,9 @@ pub(super) struct ExtensionCache {
 struct CachedExtension {
     key: [u64; WORDS_MAX],
     start: u32,
-    /// Whole lines; 0 where none of the columns has a value.
+    /// The length in whole lines; 0 if no column has a value.
     length: u32,
-    there: bool,
+    is_present: bool,
 }
 
 /// An extension in the cache's text, bytes.
@@ -43,7 +43,7 @@ const EXTENSIONS: usize = 1024;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 const NO_EXTENSION: CachedExtension =
-    CachedExtension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
+    CachedExtension { key: [0; WORDS_MAX], start: 0, length: 0, is_present: false };
 
 impl CachedExtension {
     #[inline(always)]
@@ -53,15 +53,15 @@ impl CachedExtension {
 }
 
 impl ExtensionCache {
-    /// `None` where not all of them are text, or they are too far apart.
+    /// Makes a cache; `None` if a column is no text, or if the columns are too far apart.
     pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: EventKind) -> Option<Self> {
         let mut bytes: Vec<usize> = Vec::new();
         for (_, column) in &columns {
-            let of = &record.columns()[usize::from(*column)];
-            if !of.is_text() {
+            let layout = &record.columns()[usize::from(*column)];
+            if !layout.is_text() {
                 return None;
             }
-            bytes.extend(of.start()..of.start() + of.length());
+            bytes.extend(layout.start()..layout.start() + layout.length());
         }
         bytes.sort_unstable();
         bytes.dedup();
@@ -78,20 +78,20 @@ impl ExtensionCache {
         // A word that is not needed says nothing.
         words.resize(WORDS_MAX, (0, 0));
         let words = words.try_into().ok()?;
-        Some(Self { columns, kind, words, found: Box::new([NO_EXTENSION; EXTENSIONS]), text: Vec::new() })
+        Some(Self { columns, kind, words, entries: Box::new([NO_EXTENSION; EXTENSIONS]), text: Vec::new() })
     }
 
-    /// A look-up takes whole words.
+    /// Returns the end of the bytes that a look-up reads: it reads whole words.
     pub(super) fn reach(&self) -> usize {
         self.words.iter().map(|(start, _)| start + 8).max().unwrap_or(0)
     }
 
-    /// The place of this record's extension, if it was made before.
+    /// Finds this record's extension, if it was made before.
     #[inline]
     pub(super) fn find(&self, record: &[u8]) -> Option<ExtensionSpan> {
         let key = self.key(record);
-        let found = &self.found[slot(&key)];
-        (found.key == key && found.there).then_some(found.span())
+        let entry = &self.entries[slot(&key)];
+        (entry.key == key && entry.is_present).then_some(entry.span())
     }
 
     /// Finds the extensions of many records; false if one of them was not made before.
@@ -100,18 +100,18 @@ impl ExtensionCache {
         let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));
         let words = a.0.zip(b.0).zip(c.0.zip(d.0));
         let masked = |bytes: &[u8; 8], mask: u64| u64::from_le_bytes(*bytes) & mask;
-        let mut other = 0;
+        let mut difference = 0;
         for (((w, x), (y, z)), span) in words.zip(spans) {
             let key = [masked(w, a.1), masked(x, b.1), masked(y, c.1), masked(z, d.1)];
-            let found = &self.found[slot(&key)];
-            *span = found.span();
-            other |= u64::from(!found.there);
-            other = key.iter().zip(&found.key).fold(other, |other, (a, b)| other | (a ^ b));
+            let entry = &self.entries[slot(&key)];
+            *span = entry.span();
+            difference |= u64::from(!entry.is_present);
+            difference = key.iter().zip(&entry.key).fold(difference, |bits, (a, b)| bits | (a ^ b));
         }
-        other == 0
+        difference == 0
     }
 
-    /// The extension that was found there.
+    /// Returns the extension at this span.
     #[inline]
     pub(super) fn text(&self, span: ExtensionSpan) -> &[u8] {
         &self.text[span.start as usize..][..span.length as usize]
@@ -119,10 +119,10 @@ impl ExtensionCache {
 
     /// Makes it as the general path does; false if that would refuse it.
     #[cold]
-    pub(super) fn learn(&mut self, record: &[u8], fields: &GeneralRecordView<'_>) -> bool {
+    pub(super) fn add_extension(&mut self, record: &[u8], fields: &GeneralRecordView<'_>) -> bool {
         if self.text.len() > KEPT_BYTES_MAX {
             self.text.clear();
-            self.found.fill(NO_EXTENSION);
+            self.entries.fill(NO_EXTENSION);
         }
         let mut frame = Vec::new();
         let mut event = EventBuilder::begin(&mut frame, self.kind, UnixNanos(0));
@@ -142,7 +142,7 @@ impl ExtensionCache {
         debug_assert!(extension.len().is_multiple_of(LINE));
         let key = self.key(record);
         let (start, length) = (self.text.len() as u32, extension.len() as u32);
-        self.found[slot(&key)] = CachedExtension { key, start, length, there: true };
+        self.entries[slot(&key)] = CachedExtension { key, start, length, is_present: true };
         self.text.extend_from_slice(extension);
         true
     }

@@ -2,11 +2,11 @@
 
 /// The frames of a batch, by lane.
 pub(super) trait BatchFrames {
-    /// The fixed part of one of them.
+    /// Returns the fixed part of a lane's frame.
     fn frame(&mut self, lane: usize) -> &mut [u8];
 
     /// Calls `batch_field` with the fixed part of each of them and its value.
-    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, put: impl FnMut(&mut [u8], T));
+    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, write_field: impl FnMut(&mut [u8], T));
 }
 
 /// Frames of one size, one after the other.
@@ -22,9 +22,9 @@ impl BatchFrames for UniformFrames<'_> {
     }
 
     #[inline(always)]
-    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut [u8], T)) {
+    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut write_field: impl FnMut(&mut [u8], T)) {
         for (frame, value) in self.frames.chunks_exact_mut(self.fixed).zip(values) {
-            put(frame, value);
+            write_field(frame, value);
         }
     }
 }
@@ -44,15 +44,15 @@ impl BatchFrames for SpacedFrames<'_> {
     }
 
     #[inline(always)]
-    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut [u8], T)) {
+    fn each<T>(&mut self, values: impl IntoIterator<Item = T>, mut write_field: impl FnMut(&mut [u8], T)) {
         for (start, value) in self.starts.iter().zip(values) {
-            put(&mut self.arena[*start as usize..][..self.fixed], value);
+            write_field(&mut self.arena[*start as usize..][..self.fixed], value);
         }
     }
 }
 
 /// Puts bytes into a frame.
 #[inline(always)]
-pub(super) fn put<const N: usize>(frame: &mut [u8], at: usize, value: [u8; N]) {
-    frame[at..at + N].copy_from_slice(&value);
+pub(super) fn write_bytes<const N: usize>(frame: &mut [u8], offset: usize, value: [u8; N]) {
+    frame[offset..offset + N].copy_from_slice(&value);
 }

@@ -37,10 +37,10 @@ pub(super) struct FixedBatchDecoder {
     kinds: Vec<Option<RecordTypeProgram>>,
     lists: RecordStartLists,
     frames: RecordFramer,
-    found: Box<[FramedRecord; LANES]>,
+    framed_records: Box<[FramedRecord; LANES]>,
     looked_up: Box<bulk::BatchScratch>,
     /// Records decoded by it.
-    taken: u64,
+    decoded_records: u64,
 }
 
 /// A record of a batch.
@@ -53,7 +53,7 @@ struct LaneRecord {
     end: u32,
     /// Type of record, or [`SLOW`].
     kind: u16,
-    /// Index among those of its type.
+    /// The index among the records of its type.
     index: u8,
 }
 
@@ -61,60 +61,60 @@ struct LaneRecord {
 const SLOW: u16 = u16::MAX;
 
 impl FixedBatchDecoder {
-    /// `None` if no type of record can use this path.
+    /// Makes a decoder; `None` if no type of record can use this path.
     pub(super) fn new(kinds: Vec<Option<RecordTypeProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
         kinds.iter().any(Option::is_some).then(|| Self {
             lists: RecordStartLists::new(kinds.len()),
             kinds,
             frames: RecordFramer::new(layout),
-            found: Box::new([FramedRecord::default(); LANES]),
+            framed_records: Box::new([FramedRecord::default(); LANES]),
             looked_up: Box::default(),
-            taken: 0,
+            decoded_records: 0,
         })
     }
 
-    /// The types of record that can use this path.
+    /// Returns which types of record can use this path.
     #[cfg(test)]
     pub(super) fn kinds(&self) -> Vec<bool> {
         self.kinds.iter().map(Option::is_some).collect()
     }
 
-    /// The number of records decoded by it.
+    /// Returns the number of records that it decoded.
     #[cfg(test)]
     pub(super) fn records_decoded(&self) -> u64 {
-        self.taken
+        self.decoded_records
     }
 
-    /// Names may have other ids than in the block before.
-    pub(super) fn begin_block(&mut self, known: &Dictionary) {
-        self.kinds.iter_mut().flatten().for_each(|kind| kind.begin_block(known));
+    /// Begins a block, in which names may have other ids than before.
+    pub(super) fn begin_block(&mut self, dictionary: &Dictionary) {
+        self.kinds.iter_mut().flatten().for_each(|kind| kind.begin_block(dictionary));
     }
 
-    /// Finds the records of a batch from `at` on; gives how many.
+    /// Finds the records of a batch from `offset` on; returns their number.
     fn gather(
         &mut self,
         layout: &FixedWidthLayout,
         bytes: &[u8],
-        at: usize,
+        offset: usize,
         lanes: &mut [LaneRecord; LANES],
     ) -> usize {
         self.lists.clear();
-        let found = &mut self.found;
-        let count = self.frames.fill(layout, bytes, at, found);
-        let mut next = at;
-        for (lane, found) in lanes.iter_mut().zip(&found[..count]) {
-            let program = self.kinds[usize::from(found.kind)].as_ref();
+        let records = &mut self.framed_records;
+        let count = self.frames.fill(layout, bytes, offset, records);
+        let mut next = offset;
+        for (lane, record) in lanes.iter_mut().zip(&records[..count]) {
+            let program = self.kinds[usize::from(record.kind)].as_ref();
             let fast = program.is_some_and(|p| next + p.reach <= bytes.len());
-            let index = self.lists.add(if fast { Some(found.kind) } else { None }, next);
-            let (start, length) = (next as u32, found.length);
+            let index = self.lists.add(if fast { Some(record.kind) } else { None }, next);
+            let (start, length) = (next as u32, record.length);
             *lane = LaneRecord {
                 start,
                 length,
-                end: found.end,
-                kind: if fast { found.kind } else { SLOW },
+                end: record.end,
+                kind: if fast { record.kind } else { SLOW },
                 index,
             };
-            next = found.end as usize;
+            next = record.end as usize;
         }
         count
     }
@@ -123,7 +123,7 @@ impl FixedBatchDecoder {
     fn list(
         &mut self,
         rows: StridedRecords<'_>,
-        at: usize,
+        offset: usize,
         first: FramedRecord,
         lanes: &mut [LaneRecord; LANES],
     ) -> usize {
@@ -131,7 +131,7 @@ impl FixedBatchDecoder {
         let FramedRecord { length, kind, .. } = first;
         let stride = rows.stride() as u32;
         for (i, lane) in (0..rows.count() as u32).zip(&mut *lanes) {
-            let start = at as u32 + i * stride;
+            let start = offset as u32 + i * stride;
             let index = self.lists.add(Some(kind), start as usize);
             *lane = LaneRecord { start, length, end: start + stride, kind, index };
         }
@@ -143,72 +143,77 @@ impl FixedBatchDecoder {
 const EVEN_MIN: usize = 8;
 
 impl FixedRecordsDecoder {
-    /// Decodes records from `at` on while the fast path finds some; gives where it stopped.
+    /// Decodes records from `offset` on while the fast path finds records; returns the offset where it stopped.
     pub(super) fn batches(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        mut at: usize,
+        mut offset: usize,
         source: u32,
-        known: &Dictionary,
+        dictionary: &Dictionary,
         before: Option<u64>,
     ) -> usize {
         // The first record of a file is its header, whatever it looks like.
-        if block.base + at as u64 == 0 {
-            return at;
+        if block.base + offset as u64 == 0 {
+            return offset;
         }
-        let Some(mut fast) = self.fast.take() else { return at };
+        let Some(mut fast) = self.fast.take() else { return offset };
         // Fix-ups of the general path come before those of the batch.
-        block.settle_names(known);
-        let context = BlockContext { source: SourceContext { source, known }, before };
+        block.resolve_names(dictionary);
+        let context = BlockContext { source: SourceContext { source, dictionary }, before };
         let mut lanes = [LaneRecord::default(); LANES];
         loop {
-            let (count, is_read) = match self.even(&mut fast, block, bytes, at, source) {
+            let (count, is_read) = match self.even(&mut fast, block, bytes, offset, source) {
                 BatchOutcome::Done(end) => {
-                    at = end;
+                    offset = end;
                     continue;
                 }
-                BatchOutcome::Read(rows, first) => (fast.list(rows, at, first, &mut lanes), true),
-                BatchOutcome::Nothing => (fast.gather(self.decoder.layout(), bytes, at, &mut lanes), false),
+                BatchOutcome::Read(rows, first) => (fast.list(rows, offset, first, &mut lanes), true),
+                BatchOutcome::Nothing => {
+                    (fast.gather(self.decoder.layout(), bytes, offset, &mut lanes), false)
+                }
             };
             // A few records at the end, or before something odd, are as quickly done one by one.
             if count < 4 {
                 break;
             }
             let run = LaneSlice { lanes: &lanes[..count], is_read };
-            let done = self.batch(&mut fast, block, bytes, run, context);
-            at = done;
-            if done != run.lanes[count - 1].end as usize {
+            let batch_end = self.batch(&mut fast, block, bytes, run, context);
+            offset = batch_end;
+            if batch_end != run.lanes[count - 1].end as usize {
                 break;
             }
         }
         self.fast = Some(fast);
-        at
+        offset
     }
 
-    /// The records from `at` on, as far as they are at one distance, all of them at once.
+    /// Decodes the records from `offset` on, all at once, as long as they have equal distances.
     fn even<'b>(
         &mut self,
         fast: &mut FixedBatchDecoder,
         block: &mut Block,
         bytes: &'b [u8],
-        at: usize,
+        offset: usize,
         source: u32,
     ) -> BatchOutcome<'b> {
-        let FixedBatchDecoder { kinds, frames, looked_up, taken, .. } = fast;
+        let FixedBatchDecoder { kinds, frames, looked_up, decoded_records, .. } = fast;
         let layout = self.decoder.layout();
-        let Some((first, count)) = frames.even(layout, bytes, at).filter(|(_, n)| *n >= EVEN_MIN) else {
+        let Some((first, count)) = frames.uniform_run(layout, bytes, offset).filter(|(_, n)| *n >= EVEN_MIN)
+        else {
             return BatchOutcome::Nothing;
         };
         let Some(kind) = kinds[usize::from(first.kind)].as_mut() else { return BatchOutcome::Nothing };
-        let Some(rows) = StridedRecords::new(bytes, at, first.end as usize - at, count, kind.reach) else {
+        let Some(rows) = StridedRecords::new(bytes, offset, first.end as usize - offset, count, kind.reach)
+        else {
             return BatchOutcome::Nothing;
         };
-        let end = at + rows.count() * rows.stride();
+        let end = offset + rows.count() * rows.stride();
         kind.read_even(&mut self.decoder, rows, &bytes[end..]);
-        let batch = bulk::StridedBatch { rows, start: block.base + at as u64, length: first.length, source };
+        let batch =
+            bulk::StridedBatch { rows, start: block.base + offset as u64, length: first.length, source };
         if kind.by_byte.is_none() && bulk::emit_all(kind, block, batch, looked_up) {
-            *taken += rows.count() as u64;
+            *decoded_records += rows.count() as u64;
             return BatchOutcome::Done(end);
         }
         BatchOutcome::Read(rows, first)
@@ -219,8 +224,8 @@ impl FixedRecordsDecoder {
 enum BatchOutcome<'b> {
     /// All of them are in the block, up to here.
     Done(usize),
-    /// Their columns were read, and nothing else; what the first of them is.
+    /// Only their columns were read; the first record is given.
     Read(StridedRecords<'b>, FramedRecord),
-    /// There are none.
+    /// There are no such records.
     Nothing,
 }

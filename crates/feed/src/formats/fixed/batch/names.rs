@@ -17,12 +17,12 @@ pub(super) struct NameColumn {
     table: Option<(usize, Option<UnmatchedPolicy>)>,
     required: bool,
     dict: NameKind,
-    pub at: usize,
+    pub frame_offset: usize,
     /// Whether its id has 16 bits.
     pub short: bool,
     /// By hash, the latest name of a place first; of one byte, by that byte.
-    known: Box<[[CachedName; 2]]>,
-    /// Places that hold ids which are good for the block in hand only.
+    cached_names: Box<[[CachedName; 2]]>,
+    /// Places that hold ids which are good for the current block only.
     provisional: Vec<u32>,
     /// The number of names that the dictionary had when it was last looked at, and the last of them: it is the same
     /// one as long as it has that name in its place.
@@ -35,16 +35,16 @@ struct CachedName {
     /// 0 where there is no name.
     id: u32,
     /// 1 if there is something at this place.
-    there: u32,
+    is_present: u32,
 }
 
 impl CachedName {
-    const NONE: CachedName = CachedName { key: [0; 2], id: 0, there: 0 };
+    const NONE: CachedName = CachedName { key: [0; 2], id: 0, is_present: 0 };
 
-    /// 0 if it is known and of this key.
+    /// Compares the entry with a key: returns 0 if it is present and has this key.
     #[inline(always)]
     fn differs(&self, key: [u64; 2]) -> u64 {
-        (self.key[0] ^ key[0]) | (self.key[1] ^ key[1]) | u64::from(self.there ^ 1)
+        (self.key[0] ^ key[0]) | (self.key[1] ^ key[1]) | u64::from(self.is_present ^ 1)
     }
 }
 
@@ -55,88 +55,88 @@ impl NameColumn {
     pub(super) fn new(
         field: &FieldPlan,
         column: u16,
-        of: &ColumnLayout,
+        layout: &ColumnLayout,
         dict: NameKind,
-        at: u16,
+        frame_offset: u16,
     ) -> Option<Self> {
-        let length = of.length();
+        let length = layout.length();
         if length > 16 {
             return None;
         }
         let mask = |bytes: usize| if bytes == 0 { 0 } else { u64::MAX >> (64 - 8 * bytes.min(8)) };
         Some(Self {
             column,
-            start: of.start(),
+            start: layout.start(),
             masks: [mask(length), mask(length.saturating_sub(8))],
             table: field.table,
             required: field.required,
             dict,
-            at: at.into(),
+            frame_offset: frame_offset.into(),
             short: dict == NameKind::Venue,
-            known: vec![[CachedName::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
+            cached_names: vec![[CachedName::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
             provisional: Vec::new(),
             names: (0, Vec::new()),
         })
     }
 
-    /// A look-up takes 16 bytes.
+    /// Returns the end of the 16 bytes that a look-up reads.
     pub(super) fn reach(&self) -> usize {
         self.start + 16
     }
 
-    /// A block begins: provisional ids are no more, and all others go with another dictionary.
-    pub(super) fn begin_block(&mut self, known: &Dictionary) {
-        for place in self.provisional.drain(..) {
-            self.known[place as usize] = [CachedName::NONE; 2];
+    /// Begins a block: forgets provisional ids, and all other ids if the dictionary has changed.
+    pub(super) fn begin_block(&mut self, dictionary: &Dictionary) {
+        for slot in self.provisional.drain(..) {
+            self.cached_names[slot as usize] = [CachedName::NONE; 2];
         }
-        let name = |n: u32| known.name(self.dict, n).unwrap_or_default().as_bytes();
+        let name = |n: u32| dictionary.name(self.dict, n).unwrap_or_default().as_bytes();
         let (before, last) = &self.names;
-        if known.len(self.dict) < *before || name(*before) != last {
-            self.known.fill([CachedName::NONE; 2]);
+        if dictionary.len(self.dict) < *before || name(*before) != last {
+            self.cached_names.fill([CachedName::NONE; 2]);
         }
-        let now = known.len(self.dict);
+        let now = dictionary.len(self.dict);
         if now != self.names.0 {
             self.names = (now, name(now).to_vec());
         }
     }
 
-    /// The id of the name in `record`, if it is known in this block; 0 where there is none.
+    /// Finds the id of the name in `record`, if this block knows it; 0 without a name.
     #[inline]
     pub(super) fn find(&self, record: &[u8]) -> Option<u32> {
         let key = self.key(record);
-        self.known[self.place(key)].iter().find(|known| known.differs(key) == 0).map(|known| known.id)
+        self.cached_names[self.slot(key)].iter().find(|entry| entry.differs(key) == 0).map(|entry| entry.id)
     }
 
-    /// The ids of many records; false where not all of them are known for good.
+    /// Finds the ids of many records. Returns false unless all ids are known and final.
     #[inline]
     pub(super) fn find_all(&self, rows: StridedRecords<'_>, ids: &mut [u32; LANES]) -> bool {
         let mut any = 0;
         if self.masks == [0xff, 0] {
             let mut all = 1;
             for (id, [byte]) in ids.iter_mut().zip(rows.column::<1>(self.start)) {
-                let [known, _] = self.known[usize::from(*byte)];
-                *id = known.id;
-                any |= known.id;
-                all &= known.there;
+                let [entry, _] = self.cached_names[usize::from(*byte)];
+                *id = entry.id;
+                any |= entry.id;
+                all &= entry.is_present;
             }
             return any & PROVISIONAL == 0 && all == 1;
         }
         for (id, bytes) in ids.iter_mut().zip(rows.column::<16>(self.start)) {
             let key = self.masked(bytes);
-            let [first, second] = &self.known[self.place(key)];
-            let known = if first.differs(key) == 0 { first } else { second };
-            if known.differs(key) != 0 {
+            let [first, second] = &self.cached_names[self.slot(key)];
+            let entry = if first.differs(key) == 0 { first } else { second };
+            if entry.differs(key) != 0 {
                 return false;
             }
-            *id = known.id;
-            any |= known.id;
+            *id = entry.id;
+            any |= entry.id;
         }
         any & PROVISIONAL == 0
     }
 
     /// Looks it up by the general path; `None` if that refuses it. Notes its place if the id is provisional.
     #[cold]
-    pub(super) fn learn(
+    pub(super) fn resolve_name(
         &mut self,
         plan: &MappingPlan,
         record: &[u8],
@@ -162,16 +162,16 @@ impl NameColumn {
                 };
                 match text {
                     None => 0,
-                    Some(text) => names.resolve_now(self.dict, text, frame + self.at).ok()?,
+                    Some(text) => names.resolve_now(self.dict, text, frame + self.frame_offset).ok()?,
                 }
             }
         };
-        let place = self.place(key);
+        let slot = self.slot(key);
         if id & PROVISIONAL != 0 {
-            self.provisional.push(place as u32);
+            self.provisional.push(slot as u32);
         }
-        let [first, _] = self.known[place];
-        self.known[place] = [CachedName { key, id, there: 1 }, first];
+        let [first, _] = self.cached_names[slot];
+        self.cached_names[slot] = [CachedName { key, id, is_present: 1 }, first];
         Some(id)
     }
 
@@ -179,19 +179,24 @@ impl NameColumn {
     #[inline]
     pub(super) fn note(&self, block: &mut Block, id: u32, frame: usize) {
         if id & PROVISIONAL != 0 {
-            let at = (frame + self.at) as u32;
-            block.fixups.push(IdFixup { frame: frame as u32, at, dict: self.dict, id: id & !PROVISIONAL });
+            let id_offset = (frame + self.frame_offset) as u32;
+            block.fixups.push(IdFixup {
+                frame: frame as u32,
+                id_offset,
+                dict: self.dict,
+                id: id & !PROVISIONAL,
+            });
         }
     }
 
-    /// The place in which a name is looked for: a name of one byte has a place of its own.
+    /// Returns the slot in which a name is looked up. A name of one byte has its own slot.
     #[inline]
-    fn place(&self, key: [u64; 2]) -> usize {
+    fn slot(&self, key: [u64; 2]) -> usize {
         let hash = match self.masks[0] {
             0xff => key[0],
             _ => (key[0] ^ key[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52,
         };
-        hash as usize & (self.known.len() - 1)
+        hash as usize & (self.cached_names.len() - 1)
     }
 
     #[inline]
@@ -207,7 +212,7 @@ impl NameColumn {
     }
 }
 
-/// An id as a venue's place has it.
+/// Returns an id as a venue's field holds it.
 #[inline]
 pub(super) fn short_id(id: u32) -> u16 {
     id as u16 | if id & PROVISIONAL != 0 { VENUE_PROVISIONAL } else { 0 }

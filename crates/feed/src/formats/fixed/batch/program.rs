@@ -32,7 +32,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     pub(super) variants: Vec<RecordDisposition>,
     /// Variant by lane, [`NO_VARIANT`] for records of the general path; of the current batch.
     pub(super) variant_of: [u8; LANES],
-    /// Lanes of the batch in hand that are good.
+    /// Lanes of the current batch that are good.
     pub(super) good: u64,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum RecordDisposition {
     Event(Box<EventProgram>),
 }
 
-/// No rule, or one that cannot be expressed.
+/// No rule, or a rule that the batch path cannot express.
 pub(super) const NO_VARIANT: u8 = u8::MAX;
 
 /// The program that makes an event.
@@ -56,14 +56,14 @@ pub(super) struct EventProgram {
     /// The template, [`LANES`] times.
     pub templates: Vec<u8>,
     pub names: Vec<NameColumn>,
-    pub puts: Vec<BatchField>,
-    pub kept: Option<ExtensionCache>,
-    /// Frames of the segment in hand: lane index and place in the arena.
+    pub batch_fields: Vec<BatchField>,
+    pub extension_cache: Option<ExtensionCache>,
+    /// Frames of the current segment: lane index and place in the arena.
     pub frames: Vec<(u8, u32)>,
 }
 
 impl RecordTypeProgram {
-    /// `None` where it cannot be expressed.
+    /// Makes the program of a record type; `None` if the batch path cannot express it.
     pub(in crate::formats::fixed) fn new(
         plan: &MappingPlan,
         kind: &RecordSlots,
@@ -94,7 +94,7 @@ impl RecordTypeProgram {
         let mut rules: Vec<(&CompiledRule, OpenConditions<'_>)> = Vec::new();
         for &i in plan.rules_for(record.name().as_bytes()) {
             let rule = &plan.rules[i];
-            if let Some(open) = conditions(&rule.when, kind, record.name())? {
+            if let Some(open) = conditions(&rule.conditions, kind, record.name())? {
                 let always = open.is_empty();
                 rules.push((rule, open));
                 if always {
@@ -106,20 +106,21 @@ impl RecordTypeProgram {
         let by_byte = match selector {
             None => None,
             Some(column) => {
-                let of = &record.columns()[usize::from(column)];
-                if rules.iter().flat_map(|(_, open)| open).any(|(other, _)| *other != column)
-                    || !of.is_one_character()
+                let column_layout = &record.columns()[usize::from(column)];
+                if rules.iter().flat_map(|(_, open)| open).any(|(other_column, _)| *other_column != column)
+                    || !column_layout.is_one_character()
                 {
                     return None;
                 }
                 let variant = |byte: usize| {
                     let text = [byte as u8];
                     let fits = |open: &OpenConditions<'_>| {
-                        open.is_empty() || byte as u8 != of.pad() && open.iter().all(|(_, is)| **is == text)
+                        open.is_empty()
+                            || byte as u8 != column_layout.pad() && open.iter().all(|(_, is)| **is == text)
                     };
                     rules.iter().position(|(_, open)| fits(open)).map_or(NO_VARIANT, |i| i as u8)
                 };
-                Some((of.start(), Box::new(std::array::from_fn(variant))))
+                Some((column_layout.start(), Box::new(std::array::from_fn(variant))))
             }
         };
         if rules.len() > VARIANTS_MAX {
@@ -133,7 +134,9 @@ impl RecordTypeProgram {
                 [event] => {
                     let program = EventProgram::new(plan, event, kind, layout, index, &columns)?;
                     let names = program.names.iter().map(|n| n.reach());
-                    reach = names.chain(program.kept.iter().map(|k| k.reach())).fold(reach, usize::max);
+                    reach = names
+                        .chain(program.extension_cache.iter().map(|k| k.reach()))
+                        .fold(reach, usize::max);
                     RecordDisposition::Event(Box::new(program))
                 }
                 _ => return None,
@@ -146,10 +149,10 @@ impl RecordTypeProgram {
         Some(Self { reach, columns, ts, sequence, by_byte, variants, variant_of, good: 0 })
     }
 
-    pub(super) fn begin_block(&mut self, known: &Dictionary) {
+    pub(super) fn begin_block(&mut self, dictionary: &Dictionary) {
         for variant in &mut self.variants {
             if let RecordDisposition::Event(program) = variant {
-                program.names.iter_mut().for_each(|name| name.begin_block(known));
+                program.names.iter_mut().for_each(|name| name.begin_block(dictionary));
             }
         }
     }
@@ -158,15 +161,15 @@ impl RecordTypeProgram {
 /// Conditions that are not known beforehand: columns and the values they must have.
 type OpenConditions<'p> = Vec<(u16, &'p [u8])>;
 
-/// The conditions that must be looked at in each record, as columns and values; `Some(None)` when the rule is for
-/// other records, `None` when it cannot be said.
+/// Returns the conditions that must be checked in each record, as columns and values. Returns `Some(None)` if the
+/// rule is for other records, `None` if it cannot be decided.
 fn conditions<'p>(
-    when: &'p [RuleCondition],
+    rule_conditions: &'p [RuleCondition],
     kind: &RecordSlots,
     name: &str,
 ) -> Option<Option<OpenConditions<'p>>> {
     let mut open = Vec::new();
-    for cond in when {
+    for cond in rule_conditions {
         let ValueSource::Message(slot) = cond.from else { return None };
         let text = cond.value.text()?;
         match kind.slots[usize::from(slot)] {
@@ -190,7 +193,7 @@ impl EventProgram {
     ) -> Option<Self> {
         if event.partial.is_some()
             || event.each.is_some()
-            || !event.when.is_empty()
+            || !event.conditions.is_empty()
             || !event.keep_entry.is_empty()
         {
             return None;
@@ -200,7 +203,7 @@ impl EventProgram {
         let mut template = Vec::new();
         let mut builder = EventBuilder::begin(&mut template, event.kind, UnixNanos(0));
         for (field, op) in event.fields.iter().zip(&event.ops) {
-            if field.or.is_some() || field.suffix.is_some() || field.absolute || op.way == SetOp::Time {
+            if field.or.is_some() || field.suffix.is_some() || field.absolute || op.kind == SetOp::Time {
                 return None;
             }
             let column = match &field.from {
@@ -221,16 +224,16 @@ impl EventProgram {
                 },
                 _ => return None,
             };
-            let of = &record.columns()[usize::from(column)];
+            let column_layout = &record.columns()[usize::from(column)];
             match (field.spec.slot, columns.find(column)) {
-                (FieldLayout::Sym { dict, at }, None) if of.is_text() => {
-                    names.push(NameColumn::new(field, column, of, dict, at)?);
+                (FieldLayout::Sym { dict, offset: frame_offset }, None) if column_layout.is_text() => {
+                    names.push(NameColumn::new(field, column, column_layout, dict, frame_offset)?);
                 }
-                (slot, Some((place, numbers))) if field.table.is_none() => {
-                    puts.push(BatchField::number(field, slot, place, numbers)?);
+                (slot, Some((column_index, numbers))) if field.table.is_none() => {
+                    puts.push(BatchField::number(field, slot, column_index, numbers)?);
                 }
-                (slot, None) if of.is_text() => {
-                    puts.push(BatchField::text(plan, field, slot, of, event.kind)?)
+                (slot, None) if column_layout.is_text() => {
+                    puts.push(BatchField::text(plan, field, slot, column_layout, event.kind)?)
                 }
                 _ => return None,
             }
@@ -241,34 +244,41 @@ impl EventProgram {
         if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
             return None;
         }
-        let mut kept: Vec<(String, u16)> = Vec::new();
+        let mut extension_columns: Vec<(String, u16)> = Vec::new();
         for (name, from) in &event.keep {
             let ValueSource::Message(slot) = from else { return None };
             match kind.slots[usize::from(*slot)] {
                 NONE => {}
                 RECORD => return None,
-                column => kept.push((name.clone(), column)),
+                column => extension_columns.push((name.clone(), column)),
             }
         }
         if plan.keeps {
-            kept.extend(
+            extension_columns.extend(
                 kind.unlisted.iter().map(|c| (record.columns()[usize::from(*c)].name().to_owned(), *c)),
             );
         }
         if names.len() > NAMES_MAX {
             return None;
         }
-        let kept = match &kept[..] {
+        let extension_cache = match &extension_columns[..] {
             [] => None,
-            _ => Some(ExtensionCache::new(kept, record, event.kind)?),
+            _ => Some(ExtensionCache::new(extension_columns, record, event.kind)?),
         };
         debug_assert_eq!(FrameHeader::read(&template).kind(), event.kind as u8);
         let templates = template.repeat(LANES);
-        Some(Self { template, templates, names, puts, kept, frames: Vec::with_capacity(LANES) })
+        Some(Self {
+            template,
+            templates,
+            names,
+            batch_fields: puts,
+            extension_cache,
+            frames: Vec::with_capacity(LANES),
+        })
     }
 }
 
-/// Whether a record's field may be left out.
+/// Returns whether the field may be left out of a record.
 pub(super) fn optional(field: &FieldPlan) -> bool {
     !field.required
 }
