@@ -1,5 +1,4 @@
-//! The ordered parallel farm: blocks are worked on by many cores, and what order must decide is decided in
-//! block order.
+//! The ordered parallel farm: many cores work on blocks, and decisions that depend on order are made in block order.
 //!
 //! ```text
 //!              intake turnstile              sequencing turnstile
@@ -39,8 +38,8 @@ use crate::{
 
 /// The data that flows through a farm, and the work of each stage on it.
 ///
-/// A worker is a thread's own recycled memory (arena, caches); `Input`, `Block` and `Plan` never leave the
-/// thread and are meant to be small descriptions of what lies in the worker.
+/// A worker is a thread's own recycled memory (arena, caches). `Input`, `Block` and `Plan` never leave the thread and
+/// should be small descriptions of the data in the worker.
 pub trait Farm: Sync {
     /// The memory that one thread owns and reuses for each of its blocks.
     type Worker: Send;
@@ -48,7 +47,7 @@ pub trait Farm: Sync {
     type Intake: Send;
     /// A claimed block, before work.
     type Input;
-    /// A worked block, before its place is known.
+    /// A finished block before its place is known.
     type Block;
     /// State behind the sequencing turnstile: ids, positions, dictionaries.
     type Sequencer: Send;
@@ -57,7 +56,7 @@ pub trait Farm: Sync {
     /// Why a stage failed.
     type Error: Send;
 
-    /// Called once in each worker's thread before its first block, for pinning or warming.
+    /// Runs once in each worker's thread before its first block, for pinning or warming.
     fn start(&self, lane: usize, worker: &mut Self::Worker) {
         let _ = (lane, worker);
     }
@@ -67,7 +66,7 @@ pub trait Farm: Sync {
     /// An intake that waits for a live source must look at [`BlockClaim::is_cancelled`] and answer `None` then.
     ///
     /// # Errors
-    /// When the source cannot be read; no later block is claimed.
+    /// Fails if the source cannot be read. No later block is then claimed.
     fn intake(
         &self,
         intake: &mut Self::Intake,
@@ -78,13 +77,13 @@ pub trait Farm: Sync {
     /// Works on a block, at the same time as other workers on theirs.
     ///
     /// # Errors
-    /// When the block cannot be worked on at all; bad messages inside it are not errors but results.
+    /// Fails if the block cannot be worked on at all. Bad messages inside the block are results and not errors.
     fn work(&self, worker: &mut Self::Worker, input: Self::Input) -> Result<Self::Block, Self::Error>;
 
     /// Gives a block its ids and its place: exclusive and in block order.
     ///
     /// # Errors
-    /// When there is no place for it; no later block is sequenced.
+    /// Fails if there is no room for the block. No later block is then sequenced.
     fn sequence(
         &self,
         sequencer: &mut Self::Sequencer,
@@ -92,17 +91,17 @@ pub trait Farm: Sync {
         block: Self::Block,
     ) -> Result<Self::Plan, Self::Error>;
 
-    /// Puts a block where the plan says, at the same time as other workers.
+    /// Puts a block at the place in the plan, at the same time as other workers.
     ///
     /// # Errors
-    /// When it cannot be put there. Blocks after it may already have been sequenced, or even finished.
+    /// Fails if the block cannot be put there. Later blocks may already have been sequenced, or even finished.
     fn finish(&self, worker: &mut Self::Worker, plan: Self::Plan) -> Result<(), Self::Error>;
 
-    /// The plans that the sequencer still holds after the last block, such as the tail of a merge. The farm calls
+    /// Takes a plan that the sequencer still holds after the last block, such as the tail of a merge. The farm calls
     /// this in the sequencer's turn after the last block, until it returns `None`. Each plan goes through `finish`.
     ///
     /// # Errors
-    /// As `sequence`.
+    /// Fails as `sequence` does.
     fn drain(
         &self,
         sequencer: &mut Self::Sequencer,
@@ -122,13 +121,14 @@ pub struct BlockClaim<'a> {
 }
 
 impl BlockClaim<'_> {
-    /// Number of the block, from 0.
+    /// Returns the number of the block, counted from 0.
     #[inline]
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// Whether the stop flag is up or an earlier block has failed, so that no block is wanted any more.
+    /// Returns whether the stop flag is set or an earlier block has failed. In both cases the result of this block is
+    /// not needed.
     pub fn is_cancelled(&self) -> bool {
         (self.cancelled)()
     }
@@ -140,7 +140,7 @@ impl fmt::Debug for BlockClaim<'_> {
     }
 }
 
-/// Why no more blocks come.
+/// The reason why no more blocks arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FarmEnding {
     /// The intake answered `None`.
@@ -158,7 +158,7 @@ pub enum FarmStage {
     Work,
     /// Giving ids and positions.
     Sequence,
-    /// Putting it in its place.
+    /// Putting the block in its place.
     Finish,
     /// The plans that the sequencer held after the last block.
     Drain,
@@ -227,11 +227,11 @@ pub struct FarmOutcome<F: Farm> {
 /// After an error, intake and sequencer are dropped; pass `&mut` of yours where they are needed then.
 ///
 /// # Errors
-/// [`Error::NoWorkers`], [`Error::Spawn`] (no block was claimed then), or [`Error::Stage`] with the error of
-/// the lowest block that failed.
+/// Fails with [`Error::NoWorkers`], with [`Error::Spawn`] (no block was claimed then), or with [`Error::Stage`], which
+/// has the error of the lowest failed block.
 ///
 /// # Panics
-/// With the panic of a stage, after all workers have stopped.
+/// Panics with the panic of a stage, after all workers have stopped.
 pub fn run<F: Farm>(
     farm: &F,
     workers: Vec<F::Worker>,
@@ -240,11 +240,11 @@ pub fn run<F: Farm>(
     options: &FarmOptions<'_>,
 ) -> Result<FarmOutcome<F>, Error<F::Error>> {
     let (scheduler, mut lanes): (Scheduler<F>, _) = Scheduler::new(workers, intake, sequencer);
-    let Some((first, others)) = lanes.split_first_mut() else { return Err(Error::NoWorkers) };
+    let Some((first, other_lanes)) = lanes.split_first_mut() else { return Err(Error::NoWorkers) };
 
     let ran = thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(others.len());
-        for (i, lane) in others.iter_mut().enumerate() {
+        let mut threads = Vec::with_capacity(other_lanes.len());
+        for (i, lane) in other_lanes.iter_mut().enumerate() {
             let name = format!("{}[{}]", options.name, i + 1);
             let scheduler = &scheduler;
             let spawned = thread::Builder::new()
@@ -253,7 +253,7 @@ pub fn run<F: Farm>(
             match spawned {
                 Ok(handle) => threads.push(handle),
                 Err(source) => {
-                    // Block 0 is this thread's and is never claimed now, so nobody has entered anything.
+                    // Block 0 belongs to this thread and is never claimed now, so no thread has entered a turnstile.
                     scheduler.fail(0);
                     return Err(Error::Spawn { worker: i + 1, source });
                 }
@@ -277,7 +277,7 @@ fn propagate<F: Farm>(panics: Vec<Option<Box<dyn Any + Send>>>, lanes: &[WorkerS
     }
 }
 
-/// Turns what the lanes hold into the one result.
+/// Combines the lanes' results into one result.
 pub fn conclude<F: Farm, const SOUND: bool>(
     scheduler: Scheduler<F, SOUND>,
     lanes: Vec<WorkerSlot<F>>,
@@ -295,7 +295,7 @@ pub fn conclude<F: Farm, const SOUND: bool>(
         stats.sequence_waits += parts.stats.sequence_waits;
         ending = parts.ending.unwrap_or(ending);
         if let Some((stage, error)) = parts.failure
-            && lowest.as_ref().is_none_or(|(other, ..)| block < *other)
+            && lowest.as_ref().is_none_or(|(lowest_block, ..)| block < *lowest_block)
         {
             lowest = Some((block, stage, error));
         }

@@ -1,7 +1,7 @@
 //! Bounded SPSC rings, the ordered parallel farm, and how to wait.
 //!
-//! The caller decides what flows: this crate knows neither messages nor tapes. It is the one place, beside the tape,
-//! where threads meet without a lock.
+//! The caller decides which data flows: this crate knows neither messages nor tapes. Beside the tape, it is the only
+//! place where threads meet without a lock.
 //!
 //! ```text
 //!        [`ring`]: one to one                      [`run`]: in order through many
@@ -11,7 +11,7 @@
 //!                                                └▶ worker 1: block 1, 3, 5 … ─┘
 //! ```
 //!
-//! A farm that gives every word its place in the text, the same at any number of workers:
+//! A farm that gives every word its place in the text, with the same result for any number of workers:
 //!
 //! ```
 //! use unitape_ring::{BlockClaim, Farm, FarmOptions, run};

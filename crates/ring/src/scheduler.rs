@@ -18,10 +18,10 @@ pub struct Scheduler<F: Farm, const SOUND: bool = true> {
     halt: CachePadded<BlockHaltLimits>,
 }
 
-/// Block numbers from which on there is nothing to do, `u64::MAX` while there is none.
+/// The block number from which on there is no work, or `u64::MAX` while there is no end.
 ///
-/// Hints to end a wait, nothing is published through them (errors travel by joining the thread), so they
-/// are Relaxed and have no partner; who enters is decided by the turnstiles alone.
+/// Hints to end a wait. Nothing is published through them (errors travel by joining the thread), so they are Relaxed
+/// and have no partner. Only the turnstiles decide which thread enters.
 struct BlockHaltLimits {
     /// The lowest block that has failed: blocks above it give up wherever they wait.
     failed: AtomicU64,
@@ -55,7 +55,7 @@ struct WorkerOutcome<E> {
 }
 
 impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
-    /// A scheduler and its lanes, one for each worker.
+    /// Makes a scheduler and its lanes, one lane for each worker.
     pub fn new(
         workers: Vec<F::Worker>,
         intake: F::Intake,
@@ -106,7 +106,7 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
         }
     }
 
-    /// One block through all its stages.
+    /// Runs one block through all its stages.
     fn block(
         &self,
         farm: &F,
@@ -187,7 +187,7 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
         self.rouse();
     }
 
-    /// Has no block claimed above `index`.
+    /// Prevents claims of blocks above `index`.
     fn end_at(&self, index: u64) {
         self.halt.end_at(index);
         self.rouse();
@@ -198,14 +198,14 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
         self.sequence.rouse();
     }
 
-    /// The two states, when all lanes are through.
+    /// Returns the two states when all lanes are through.
     pub(crate) fn into_inner(self) -> (F::Intake, F::Sequencer) {
         (self.intake.into_inner(), self.sequence.into_inner())
     }
 }
 
 impl<F: Farm> WorkerSlot<F> {
-    /// The block under way, or the one the lane ended at.
+    /// Returns the number of the current block, or of the block at which the lane ended.
     pub(crate) fn index(&self) -> u64 {
         self.index.get()
     }
@@ -230,7 +230,7 @@ impl BlockHaltLimits {
         self.failed.fetch_min(index, Ordering::Relaxed);
     }
 
-    /// Called by the holder of the intake's turn `index`, so once in a run.
+    /// Records the end. The holder of the intake's turn `index` calls this, so it runs once.
     fn end_at(&self, index: u64) {
         self.end.store(index, Ordering::Relaxed);
     }

@@ -32,23 +32,23 @@ pub(crate) struct SleepingThreads {
 
 #[cfg(not(loom))]
 impl SleepingThreads {
-    /// Sleeps until woken, unless `there` says that there is no need to. It reads with SeqCst what it depends on. Gives
-    /// whether nobody woke it.
+    /// Sleeps until woken, unless `is_ready` returns true. `is_ready` must read its data with SeqCst. Returns whether nobody
+    /// woke the thread.
     #[cold]
-    pub(crate) fn sleep(&self, there: impl Fn() -> bool) -> bool {
+    pub(crate) fn sleep(&self, is_ready: impl Fn() -> bool) -> bool {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         // SeqCst: in one order with the load in `rouse`, and with the fence in `rouse_all`.
         self.asleep.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let alone = !there() && {
+        let timed_out = !is_ready() && {
             let woken = self.woken.wait_timeout(lock, SLEEP).unwrap_or_else(PoisonError::into_inner);
             woken.1.timed_out()
         };
         self.asleep.fetch_sub(1, Ordering::SeqCst);
-        alone
+        timed_out
     }
 
-    /// Wakes all who sleep; called after what they wait for was stored with SeqCst.
+    /// Wakes all sleeping threads. The caller must first store the awaited value with SeqCst.
     #[inline]
     pub(crate) fn rouse(&self) {
         // SeqCst: in one order with the increment in `sleep`.
@@ -57,7 +57,7 @@ impl SleepingThreads {
         }
     }
 
-    /// Wakes all who sleep, after a store of any ordering.
+    /// Wakes all sleeping threads, after a store of any ordering.
     #[cold]
     pub(crate) fn rouse_all(&self) {
         // SeqCst: pairs with the fence in `sleep`; it sees the store, or is seen.
@@ -72,7 +72,7 @@ impl SleepingThreads {
     }
 }
 
-/// Loom has no time: nobody waits for long.
+/// Loom has no time: a thread yields and does not wait.
 #[cfg(loom)]
 impl SleepingThreads {
     pub(crate) fn sleep(&self, _: impl Fn() -> bool) -> bool {
@@ -85,7 +85,7 @@ impl SleepingThreads {
     pub(crate) fn rouse_all(&self) {}
 }
 
-/// How long one sleep lasts where nobody wakes it.
+/// The length of a sleep without a wake-up.
 #[cfg(not(loom))]
 const SLEEP: Duration = Duration::from_millis(200);
 
@@ -94,28 +94,29 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// A wake-up that is lost would cost a fifth of a second for each step.
+    /// Fails if a wake-up is lost, which would cost a fifth of a second for each step.
     #[test]
     fn no_wake_up_is_lost() {
         const STEPS: u64 = 20_000;
-        let (turn, sleepers, lost) = (AtomicU64::new(0), SleepingThreads::default(), AtomicU64::new(0));
+        let (step_counter, sleepers, lost) =
+            (AtomicU64::new(0), SleepingThreads::default(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for me in 0..2 {
-                let (turn, sleepers, lost) = (&turn, &sleepers, &lost);
+                let (next_step, sleepers, lost) = (&step_counter, &sleepers, &lost);
                 scope.spawn(move || {
                     for step in (me..STEPS).step_by(2) {
-                        let there = || turn.load(Ordering::SeqCst) == step;
-                        while !there() {
-                            let alone = sleepers.sleep(there);
-                            lost.fetch_add(u64::from(alone && there()), Ordering::Relaxed);
+                        let is_my_turn = || next_step.load(Ordering::SeqCst) == step;
+                        while !is_my_turn() {
+                            let timed_out = sleepers.sleep(is_my_turn);
+                            lost.fetch_add(u64::from(timed_out && is_my_turn()), Ordering::Relaxed);
                         }
-                        turn.store(step + 1, Ordering::SeqCst);
+                        next_step.store(step + 1, Ordering::SeqCst);
                         sleepers.rouse();
                     }
                 });
             }
         });
-        assert_eq!(turn.into_inner(), STEPS);
+        assert_eq!(step_counter.into_inner(), STEPS);
         // On a machine that is busy for so long, some are awake before they are woken.
         let lost = lost.into_inner();
         assert!(lost < STEPS / 1000, "{lost}");

@@ -30,31 +30,31 @@ use crate::sync::{Arc, AtomicBool, AtomicUsize, CachePadded, Ordering, UnsafeCel
 /// ```
 ///
 /// # Panics
-/// If that many items do not fit into memory.
+/// Panics if that many items do not fit into memory.
 pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     make(capacity)
 }
 
-/// The copy of the ring that publishes with Relaxed, which loom must reject.
+/// Makes the broken copy of the ring that publishes with Relaxed. Loom must reject this copy.
 #[cfg(loom)]
 pub fn broken_ring<T>(capacity: usize) -> (Producer<T, false>, Consumer<T, false>) {
     make(capacity)
 }
 
-/// The writing end. Dropping it closes the ring; what was pushed can still be popped.
+/// The writing end. Dropping it closes the ring; pushed items can still be popped.
 pub struct Producer<T, const SOUND: bool = true> {
     shared: Arc<SharedRing<T>>,
-    /// Our `shared.tail`, which nobody else writes.
+    /// This end's `shared.tail`, which no other thread writes.
     tail: usize,
     /// `shared.head` as last seen; the consumer may be further.
     head_seen: usize,
     fulls: u64,
 }
 
-/// The reading end. Dropping it closes the ring; what it has not popped is dropped.
+/// The reading end. Dropping it closes the ring and drops the items that were not popped.
 pub struct Consumer<T, const SOUND: bool = true> {
     shared: Arc<SharedRing<T>>,
-    /// Our `shared.head`, which nobody else writes.
+    /// This end's `shared.head`, which no other thread writes.
     head: usize,
     /// `shared.tail` as last seen; the producer may be further.
     tail_seen: usize,
@@ -67,7 +67,7 @@ pub enum PushError<T> {
     /// All slots are taken; counted in [`Producer::fulls`].
     #[error("the ring is full")]
     Full(T),
-    /// The consumer is gone and nobody will ever read the item.
+    /// The consumer is gone, so the item will never be read.
     #[error("the ring's consumer is gone")]
     Closed(T),
 }
@@ -87,7 +87,7 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
     /// Pushes one item.
     ///
     /// # Errors
-    /// [`PushError::Full`] or [`PushError::Closed`], with the item.
+    /// Fails with [`PushError::Full`] or [`PushError::Closed`], which return the item.
     #[inline]
     pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
         if self.is_closed() {
@@ -109,7 +109,7 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
             return 0;
         }
         let room = self.room(usize::MAX);
-        // Publishes also when `items` panics, so that what was written is not lost.
+        // Publishes also when `items` panics, so that the written items are not lost.
         let mut batch = PushGuard { next: self.tail, producer: self };
         for _ in 0..room {
             let Some(item) = items.next() else { break };
@@ -128,13 +128,13 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
         self.push_batch(&mut items.iter().copied())
     }
 
-    /// Free slots, as far as known without asking the consumer when `want` are known to be free.
+    /// Counts the free slots. Asks the consumer only if fewer than `want` are known to be free.
     #[inline]
     fn room(&mut self, want: usize) -> usize {
         let capacity = self.shared.capacity();
-        let known = capacity - self.tail.wrapping_sub(self.head_seen);
-        if known >= want.min(capacity) {
-            return known;
+        let cached_room = capacity - self.tail.wrapping_sub(self.head_seen);
+        if cached_room >= want.min(capacity) {
+            return cached_room;
         }
         // Acquire: pairs with the Release in `Consumer::publish`; the consumer's reads of the slots it
         // freed come before our writes to them.
@@ -152,19 +152,19 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
         self.shared.tail.store(tail, order);
     }
 
-    /// Whether the consumer is gone.
+    /// Returns whether the consumer is gone.
     #[inline]
     pub fn is_closed(&self) -> bool {
         // Relaxed: nothing is read because of it.
         self.shared.consumer_gone.load(Ordering::Relaxed)
     }
 
-    /// How many items fit.
+    /// Returns how many items fit into the ring.
     pub fn capacity(&self) -> usize {
         self.shared.capacity()
     }
 
-    /// How often a push found the ring full: the counter of its bound.
+    /// Counts how often a push found the ring full. This is the counter of the ring's bound.
     pub fn fulls(&self) -> u64 {
         self.fulls
     }
@@ -174,11 +174,11 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
     /// Pops one item.
     ///
     /// # Errors
-    /// [`PopError::Empty`], or [`PopError::Closed`] when no item can come any more.
+    /// Fails with [`PopError::Empty`], or with [`PopError::Closed`] if no further item can arrive.
     #[inline]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         if self.ready(1) == 0 {
-            // The flag first, then the tail once more: what was pushed before closing is still popped.
+            // The flag first, then the tail once more: items that were pushed before closing are still popped.
             if !self.producer_gone() {
                 return Err(PopError::Empty);
             }
@@ -223,9 +223,9 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
     /// Items that can be popped, as far as known without asking the producer when `want` are known.
     #[inline]
     fn ready(&mut self, want: usize) -> usize {
-        let known = self.tail_seen.wrapping_sub(self.head);
-        if known >= want.min(self.shared.capacity()) {
-            return known;
+        let cached_ready = self.tail_seen.wrapping_sub(self.head);
+        if cached_ready >= want.min(self.shared.capacity()) {
+            return cached_ready;
         }
         // Acquire: pairs with the Release in `Producer::publish`; the items are there with their number.
         self.tail_seen = self.shared.tail.load(Ordering::Acquire);
@@ -241,7 +241,7 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
         self.shared.head.store(head, Ordering::Release);
     }
 
-    /// Whether the producer is gone. Items may still be there: [`PopError::Closed`] is the end.
+    /// Returns whether the producer is gone. The ring may still hold items: [`PopError::Closed`] is the end.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.producer_gone()
@@ -253,12 +253,12 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
         self.shared.producer_gone.load(Ordering::Acquire)
     }
 
-    /// How many items fit.
+    /// Returns how many items fit into the ring.
     pub fn capacity(&self) -> usize {
         self.shared.capacity()
     }
 
-    /// How often a pop found the ring empty: the counter of how idle the consumer was.
+    /// Counts how often a pop found the ring empty. The count shows how idle the consumer was.
     pub fn empties(&self) -> u64 {
         self.empties
     }

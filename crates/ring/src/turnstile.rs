@@ -7,9 +7,9 @@
 //!  block 9  waits
 //! ```
 //!
-//! Not a lock: nobody competes, the counter says whose turn it is and only that one ever writes it. A thread that
-//! fails inside does not leave, so none after it can enter. That alone keeps order after an error; the farm's halt
-//! flags only end the waiting.
+//! It is not a lock: no thread competes. The counter shows whose turn it is, and only that thread ever writes it. A
+//! thread that fails inside does not leave, so no later thread can enter. That alone keeps the order after an error;
+//! the farm's halt flags only end the waiting.
 
 use crate::{
     sleepers::SleepingThreads,
@@ -23,7 +23,7 @@ use crate::{
 /// cannot be made outside a loom build.
 #[derive(Debug)]
 pub(crate) struct Turnstile<S, const SOUND: bool = true> {
-    turn: CachePadded<AtomicU64>,
+    current_turn: CachePadded<AtomicU64>,
     sleepers: CachePadded<SleepingThreads>,
     state: CachePadded<UnsafeCell<S>>,
 }
@@ -44,17 +44,17 @@ pub(crate) enum EnterOutcome {
 }
 
 impl<S, const SOUND: bool> Turnstile<S, SOUND> {
-    /// A turnstile that lets turn 0 in first.
+    /// Makes a turnstile that lets turn 0 in first.
     pub(crate) fn new(state: S) -> Self {
         assert!(SOUND || cfg!(loom), "the broken copy is for loom alone");
         Self {
-            turn: CachePadded(AtomicU64::new(0)),
+            current_turn: CachePadded(AtomicU64::new(0)),
             sleepers: CachePadded::default(),
             state: CachePadded(UnsafeCell::new(state)),
         }
     }
 
-    /// Waits until it is `index`'s turn, or until `gave_up` says not to.
+    /// Waits until it is `index`'s turn, or until `gave_up` returns true.
     #[inline]
     pub(crate) fn wait_for(
         &self,
@@ -68,13 +68,15 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
             if gave_up() {
                 return EnterOutcome::GaveUp;
             }
-            // Acquire: pairs with the Release in `leave`; what earlier turns did to the state is seen.
-            if self.turn.load(Ordering::Acquire) == index {
+            // Acquire: pairs with the Release in `leave`; the changes of earlier turns to the state are visible.
+            if self.current_turn.load(Ordering::Acquire) == index {
                 return came;
             }
             came = EnterOutcome::Waited;
             match waiter.is_idle() {
-                true => _ = self.sleepers.sleep(|| gave_up() || self.turn.load(Ordering::SeqCst) == index),
+                true => {
+                    _ = self.sleepers.sleep(|| gave_up() || self.current_turn.load(Ordering::SeqCst) == index)
+                }
                 false => waiter.wait(),
             }
         }
@@ -98,16 +100,16 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
     pub(crate) fn leave(&self, index: u64) {
         // SeqCst: Release pairs with the Acquire in `wait_for` of the next turn, and the order of all is that of `SleepingThreads`.
         let order = if SOUND { Ordering::SeqCst } else { Ordering::Relaxed };
-        self.turn.store(index + 1, order);
+        self.current_turn.store(index + 1, order);
         self.sleepers.rouse();
     }
 
-    /// Has those who sleep look again whether they are to give up.
+    /// Wakes the sleeping threads so that they check again whether they must give up.
     pub(crate) fn rouse(&self) {
         self.sleepers.rouse_all();
     }
 
-    /// The state, when all threads are through.
+    /// Returns the state when all threads are through.
     pub(crate) fn into_inner(self) -> S {
         self.state.0.into_inner()
     }

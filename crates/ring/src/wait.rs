@@ -12,9 +12,9 @@
 //! otherwise, of two threads that wait for each other by turns, one sleeping once would send the other to sleep as
 //! well, and the two would keep sleeping by turns.
 //!
-//! There is no wake-up on purpose: the side that makes progress only stores to memory and never makes a
-//! system call, so a sleeping reader cannot cost the writer anything. The price is paid by the sleeper, who
-//! may notice up to [`PARK_NS_MAX`] late (plus the kernel's timer slack, 50 µs on a stock Linux).
+//! There is no wake-up on purpose: the side that makes progress only stores to memory and never makes a system call. So
+//! a sleeping reader cannot cost the writer anything. The sleeper pays for it: it may notice progress up to
+//! [`PARK_NS_MAX`] late (plus the kernel's timer slack, 50 µs on a stock Linux).
 
 /// The longest sleep that a [`Waiter`] asks for, in nanoseconds.
 pub const PARK_NS_MAX: u64 = 50_000;
@@ -51,7 +51,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter at its first round.
+    /// Makes a waiter at its first round.
     #[inline]
     pub const fn new(wait: WaitStrategy) -> Self {
         Self { wait, round: 0, parks: 0 }
@@ -63,7 +63,7 @@ impl Waiter {
         let step = step(self.wait, self.round);
         self.round = self.round.saturating_add(1);
         self.parks += u64::from(matches!(step, WaitAction::Park { .. }));
-        take(step);
+        perform(step);
     }
 
     /// Starts over after progress.
@@ -72,13 +72,13 @@ impl Waiter {
         self.round = 0;
     }
 
-    /// Whether it has waited for some milliseconds: a thread that can be woken should sleep now.
+    /// Returns whether the waiter has waited for some milliseconds. A thread that can be woken should then sleep.
     #[inline]
     pub(crate) const fn is_idle(&self) -> bool {
         !matches!(self.wait, WaitStrategy::Spin) && self.round >= IDLE_ROUNDS
     }
 
-    /// How often this waiter has slept since it was made; the counter of how idle its thread was.
+    /// Counts how often this waiter has slept since it was made. The count shows how idle its thread was.
     #[inline]
     pub const fn parks(&self) -> u64 {
         self.parks
@@ -92,7 +92,7 @@ enum WaitAction {
     Park { ns: u64 },
 }
 
-/// The action of round number `round` of a wait.
+/// Returns the action of round number `round` of a wait.
 #[inline]
 fn step(wait: WaitStrategy, round: u32) -> WaitAction {
     let (spins, yields) = match wait {
@@ -113,7 +113,7 @@ fn step(wait: WaitStrategy, round: u32) -> WaitAction {
 
 #[cfg(not(loom))]
 #[inline]
-fn take(step: WaitAction) {
+fn perform(step: WaitAction) {
     match step {
         WaitAction::Spin { hints } => {
             for _ in 0..hints {
@@ -125,9 +125,9 @@ fn take(step: WaitAction) {
     }
 }
 
-/// Loom has no time: every kind of waiting means "let another thread go first".
+/// Yields to another thread, whatever the action: loom has no time.
 #[cfg(loom)]
-fn take(_: WaitAction) {
+fn perform(_: WaitAction) {
     loom::thread::yield_now();
 }
 
@@ -142,8 +142,8 @@ const IDLE_ROUNDS: u32 = SPIN_ROUNDS + YIELD_ROUNDS + 100;
 mod tests {
     use super::*;
 
-    /// A shift by the round number overflows after 64 idle rounds, and a sleep that keeps doubling would
-    /// make an idle reader deaf for seconds.
+    /// Fails if the shift by the round number overflows after 64 idle rounds, or if the sleep keeps doubling, which
+    /// would make an idle reader deaf for seconds.
     #[test]
     fn waits_grow_to_their_bound_and_stay_there() {
         for wait in [WaitStrategy::Spin, WaitStrategy::Balanced, WaitStrategy::Park] {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(step(WaitStrategy::Balanced, u32::MAX), WaitAction::Park { ns: PARK_NS_MAX });
     }
 
-    /// A waiter that is not reset would sleep at the first idle moment of a busy stream.
+    /// Fails if a waiter is not reset, because it would then sleep at the first idle moment of a busy stream.
     #[test]
     fn reset_spins_again_and_sleeps_are_counted() {
         let mut waiter = Waiter::new(WaitStrategy::Park);

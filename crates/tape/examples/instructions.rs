@@ -130,7 +130,7 @@ fn claim(run: &Run, options: WriterOptions) -> Result<()> {
     run.twice(|_| {
         for _ in 0..run.messages / PER_CLAIM {
             let mut claim = writer.claim(block.len() as u64, |limit| cut(&block, limit), PER_CLAIM)?;
-            claim.put(&block)?;
+            claim.write_frames(&block)?;
             claim.publish();
         }
         Ok(())

@@ -26,48 +26,48 @@ pub enum Error {
         doing: &'static str,
         /// To which file.
         path: PathBuf,
-        /// End of what is committed.
+        /// End of the committed frames.
         committed: Position,
         /// The system's reason.
         source: io::Error,
     },
-    /// A file is not what it must be.
-    #[error("damage: {} at offset {offset}: {what}", path.display())]
+    /// A file is damaged.
+    #[error("damage: {} at offset {offset}: {reason}", path.display())]
     Damage {
         /// The damaged file.
         path: PathBuf,
         /// Byte offset in it.
         offset: u64,
         /// The damage, in words.
-        what: String,
+        reason: String,
     },
     /// The directory holds something that is not a tape.
-    #[error("not a tape: {}: {what}", path.display())]
+    #[error("not a tape: {}: {reason}", path.display())]
     NotATape {
         /// The directory.
         path: PathBuf,
         /// Why it is not accepted as one.
-        what: &'static str,
+        reason: &'static str,
     },
     /// The tape was written in a format that this build does not know.
-    #[error("foreign version: {} is format {found}, this build knows {known}", path.display())]
+    #[error("foreign version: {} is format {version}, this build knows {supported_version}", path.display())]
     ForeignVersion {
         /// The file that says so.
         path: PathBuf,
-        /// Its version.
-        found: u64,
+        /// The version in the file.
+        version: u64,
         /// Ours.
-        known: u64,
+        supported_version: u64,
     },
-    /// The directory holds another tape than the one asked for, or the file belongs to another.
-    #[error("foreign tape: {} is of tape {found}, not {wanted}", path.display())]
+    /// The directory holds another tape than the requested one, or the file belongs to another tape.
+    #[error("foreign tape: {} is of tape {tape_id}, not {expected_id}", path.display())]
     ForeignTape {
         /// The directory or file.
         path: PathBuf,
-        /// The tape it is of.
-        found: crate::TapeId,
-        /// The tape asked for.
-        wanted: crate::TapeId,
+        /// The identity of the tape to which it belongs.
+        tape_id: crate::TapeId,
+        /// The identity of the requested tape.
+        expected_id: crate::TapeId,
     },
     /// Someone else has the tape open in the same role.
     #[error("locked: {} is held by process {holder}", path.display())]
@@ -86,12 +86,12 @@ pub enum Error {
         notice: Box<crate::HotNotice>,
     },
     /// A hot directory that this process must not use.
-    #[error("unsafe hot directory: {} {what}", path.display())]
+    #[error("unsafe hot directory: {} {reason}", path.display())]
     UnsafeHot {
         /// The directory.
         path: PathBuf,
         /// Why, and what to do.
-        what: String,
+        reason: String,
     },
     /// The writer belongs to the process that opened it, and this one was forked from it.
     #[error(
@@ -105,12 +105,12 @@ pub enum Error {
     #[error("option: {0}")]
     Option(&'static str),
     /// The caller's bytes are not a run of whole unstamped frames.
-    #[error("bad unit: frame at byte {offset}: {what}")]
+    #[error("bad unit: frame at byte {offset}: {reason}")]
     BadUnit {
         /// Byte offset in the unit.
         offset: u64,
         /// The problem, in words.
-        what: &'static str,
+        reason: &'static str,
     },
     /// A claim was given up before it was published; nothing after it can be reached.
     #[error("claim abandoned: the claim at position {0} was never published; open the writer again")]
@@ -126,18 +126,18 @@ pub enum Error {
         /// Segment that was wanted starts here.
         wanted: Position,
     },
-    /// It was asked for in time, and did not become durable in time.
+    /// A position did not become durable within the timeout.
     #[error("not durable: position {wanted} was waited for, durable is up to {durable}{}", if *asked { "" } else { UNASKED })]
     NotDurable {
         /// Position waited for.
         wanted: Position,
         /// Durable up to here.
         durable: Position,
-        /// An earlier flush was asked for. A process that may only read the tape cannot ask.
+        /// An earlier flush was requested. A process that may only read the tape cannot request one.
         asked: bool,
     },
-    /// A flush has failed; what is durable is no more than before.
-    #[error("durability failed: flush {}: {source}; durable is up to position {durable}, {what}", path.display())]
+    /// A flush has failed; no more is durable than before.
+    #[error("durability failed: flush {}: {source}; durable is up to position {durable}, {consequence}", path.display())]
     DurabilityFailed {
         /// The file whose flush failed.
         path: PathBuf,
@@ -146,9 +146,9 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
         /// The consequence for the tape, and the remedy.
-        what: &'static str,
+        consequence: &'static str,
     },
-    /// Nobody runs who could make anything durable.
+    /// No process runs that could make anything durable.
     #[error("no recorder: nobody records the tape {}, durable is up to position {durable}; start its recorder or its writer", path.display())]
     NoRecorder {
         /// The tape.
@@ -159,7 +159,7 @@ pub enum Error {
     /// A position that the tape does not reach yet.
     #[error("beyond the end: position {position} was asked for, the tape ends at {end}")]
     BeyondEnd {
-        /// Position asked for.
+        /// The requested position.
         position: Position,
         /// The tape's end.
         end: Position,
@@ -171,7 +171,7 @@ pub enum Error {
         "retained away: position {position} is gone, the oldest on the tape is {oldest}; read on from there"
     )]
     Retained {
-        /// Position asked for.
+        /// The requested position.
         position: Position,
         /// Oldest position there is.
         oldest: Position,
@@ -182,7 +182,7 @@ pub enum Error {
          on from there"
     )]
     RetainedEvent {
-        /// Ordinal asked for.
+        /// The requested ordinal.
         ordinal: u64,
         /// Events before the oldest position.
         oldest_ordinal: u64,
@@ -223,7 +223,7 @@ pub enum Error {
         path: PathBuf,
         /// The epoch that the writer would have.
         epoch: u64,
-        /// The least one that is asked for.
+        /// The least epoch that the caller accepts.
         least: u64,
     },
     /// The directory has had a writer of the epoch that [`crate::Writer::open_at`] asks for, or of a later one.
@@ -233,12 +233,12 @@ pub enum Error {
     EpochTaken {
         /// The tape.
         path: PathBuf,
-        /// The epoch that is asked for.
+        /// The requested epoch.
         epoch: u64,
-        /// The greatest one that is known.
+        /// The greatest known epoch.
         newest: u64,
     },
-    /// The tape is there, and begins at another place than the one asked for.
+    /// The tape exists, but begins at another position than the requested one.
     #[error("other origin: {0}")]
     OtherOrigin(Box<OriginMismatch>),
     /// A tape was to begin at an origin, and the process that made it died.
@@ -255,25 +255,25 @@ pub enum Error {
         /// The epoch of its writer.
         epoch: u64,
     },
-    /// A definition of an origin is none, or does not follow.
-    #[error("bad definition: definition {index} of the origin (position {position}): {what}")]
+    /// A definition of an origin is invalid, or does not follow the one before it.
+    #[error("bad definition: definition {index} of the origin (position {position}): {reason}")]
     BadDefinition {
         /// Which one, from 0.
         index: usize,
         /// The position that it is to have.
         position: Position,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
-    /// Retention could not remove what its limits say.
-    #[error("not removed: {}: {what}; nothing was removed", path.display())]
+    /// Retention could not remove the data that exceed its limits.
+    #[error("not removed: {}: {reason}; nothing was removed", path.display())]
     NotRemoved {
         /// The tape.
         path: PathBuf,
         /// Why.
-        what: String,
+        reason: String,
     },
-    /// The clock is behind what the tape knows.
+    /// The clock is behind the newest time on the tape.
     #[error("clock: {} was finished {ahead_s} s from now; set the clock, or retain by bytes", path.display())]
     Clock {
         /// The file that says so.
@@ -286,7 +286,7 @@ pub enum Error {
     Gated {
         /// The reader's name.
         reader: String,
-        /// It has dealt with everything before this.
+        /// The reader has processed everything before this.
         position: Position,
         /// Whether it is there.
         alive: bool,
@@ -340,7 +340,7 @@ const UNASKED: &str = "; this user may only read the tape and cannot ask for an 
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// On whose side the cause lies.
+    /// Returns where the cause lies: in the data, in the call or outside unitape.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Io { source, .. } => ErrorCause::from_io(source),
@@ -380,12 +380,12 @@ impl Error {
         }
     }
 
-    /// Whether the cause is a lack of space.
+    /// Returns whether the cause is a lack of disk space.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::DiskFull { .. })
     }
 
-    /// A copy of the error, if it says that another writer has the tape.
+    /// Copies the error if it says that another writer has the tape.
     pub(crate) fn clone_fenced(&self) -> Option<Self> {
         match self {
             Self::Fenced { path, epoch, newest } => {
@@ -395,12 +395,12 @@ impl Error {
         }
     }
 
-    pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {
-        Self::Damage { path: path.into(), offset, what: what.into() }
+    pub(crate) fn damage(path: &Path, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Damage { path: path.into(), offset, reason: reason.into() }
     }
 }
 
-/// Adds what was being done, and to which file, to an error of the system.
+/// Adds the action and the file to an error of the system.
 pub(crate) trait FileContext<T> {
     fn with_context(self, doing: &'static str, path: &Path) -> Result<T>;
 }
@@ -420,8 +420,8 @@ impl<T, E: Into<io::Error>> FileContext<T> for std::result::Result<T, E> {
     }
 }
 
-/// Returns whether the system is out of descriptors or memory. Such an error says nothing about the file: nobody may take the file
-/// for missing or damaged, and the next try fails as well.
+/// Returns whether the system is out of descriptors or memory. Such an error says nothing about the file: the caller
+/// must not take the file for missing or damaged. The next try fails as well.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }

@@ -19,18 +19,18 @@ use crate::retention::enforce::{count_held, kept_state};
 /// The segments of a tape that are kept, and the cursors that hold them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionStatus {
-    /// The limits of the writer that has it open, or that died; none of a closed one.
+    /// The limits of the writer that has the tape open, or that died; `None` for a closed tape.
     pub limits: Option<RetentionLimits>,
     /// Oldest position there is.
     pub oldest: Position,
-    /// Removal is announced up to here; the oldest position where none is.
+    /// Removal is announced up to this position; the oldest position if no removal is announced.
     pub announced: Position,
     /// Segments that are finished, checksummed, durable and read-only.
     pub sealed: u64,
     /// Segments that are not.
     pub open: u64,
     /// Segments that would be gone or going if no cursor held them.
-    pub held: u64,
+    pub held_segments: u64,
     /// By how many nanoseconds the clock has jumped, while retention by age and day is suspended for it.
     pub clock_jump_ns: Option<i64>,
     /// How often the clock has jumped.
@@ -44,15 +44,15 @@ pub struct RetentionStatus {
 /// Where a named cursor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorStatus {
-    /// Its name.
+    /// The cursor's name.
     pub name: String,
-    /// Where it continues: what it stored last, or the cut before that; none when it is new.
+    /// The position where the cursor continues: the stored one, or an earlier cut. `None` if the cursor is new.
     pub position: Option<Position>,
     /// The place that it stored last, if the tape was cut back before that place since.
     pub rewound_from: Option<Position>,
     /// Bytes of the tape after it.
     pub lag_bytes: u64,
-    /// Events after it; none where its place is gone or no frame's.
+    /// Events after the cursor; `None` if its position was removed or no frame starts there.
     pub lag_events: Option<u64>,
     /// Seconds since it was stored.
     pub age_s: u64,
@@ -60,10 +60,10 @@ pub struct CursorStatus {
     pub error: Option<String>,
 }
 
-/// Reads what is kept of the tape in `dir`.
+/// Reads the retention status of the tape in `dir`.
 ///
 /// # Errors
-/// Not a tape, a foreign version, or damage on the way to its end.
+/// Fails if `dir` is no tape or has a foreign version, and at damage on the way to its end.
 pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
     let live = SegmentLocator::open(dir)?;
     let oldest = live.oldest()?;
@@ -77,13 +77,13 @@ pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
         cursors.push(cursor(dir, name, &end)?);
     }
     let limits = state.as_ref().map(StatePage::retention);
-    let held = match &limits {
+    let held_segments = match &limits {
         Some(limits) => count_held(&live.paths, &live.meta, limits, oldest.0 / live.meta.segment_bytes)?,
         None => 0,
     };
     Ok(RetentionStatus {
         limits,
-        held,
+        held_segments,
         oldest,
         announced: oldest.max(state.as_ref().map_or(Position(0), StatePage::announced)),
         sealed: sealed as u64,

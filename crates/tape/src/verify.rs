@@ -28,7 +28,7 @@ use crate::trust::unsynced_tail::first_lost;
 /// Facts about a tape, read from its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapeSummary {
-    /// Its identity.
+    /// The identity of the tape.
     pub id: TapeId,
     /// Version of its format.
     pub format: u64,
@@ -60,10 +60,10 @@ pub struct TapeSummary {
     pub unverified: UnverifiedBytes,
 }
 
-/// The state of a tape, as far as it is known without reading the tape.
+/// The state of a tape, as far as it is known without reading the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapeStatus {
-    /// Its identity.
+    /// The identity of the tape.
     pub id: TapeId,
     /// Oldest position retained.
     pub first: Position,
@@ -76,7 +76,7 @@ pub struct TapeStatus {
 /// Returns the state of the tape in `dir`.
 ///
 /// # Errors
-/// Not a tape, a foreign version, or damage of its small files.
+/// Fails if `dir` is no tape, has a foreign version, or has damaged small files.
 pub fn tape_status(dir: &Path) -> Result<TapeStatus> {
     let live = SegmentLocator::open(dir)?;
     Ok(TapeStatus {
@@ -87,15 +87,15 @@ pub fn tape_status(dir: &Path) -> Result<TapeStatus> {
     })
 }
 
-/// The process that has the tape in `dir` open for writing, if one has; 0 if it does not say which.
+/// Returns the process that has the tape in `dir` open for writing, if there is one; 0 if its number is unknown.
 pub fn writer_pid(dir: &Path) -> Option<u64> {
     lock_writer_pid(&TapePaths { dir: dir.into() }).ok().flatten()
 }
 
-/// The oldest position of the tape in `dir`.
+/// Returns the oldest position of the tape in `dir`.
 ///
 /// # Errors
-/// Not a tape, or a foreign version.
+/// Fails if `dir` is no tape or has a foreign version.
 pub fn oldest_position(dir: &Path) -> Result<Position> {
     SegmentLocator::open(dir)?.oldest()
 }
@@ -103,7 +103,7 @@ pub fn oldest_position(dir: &Path) -> Result<Position> {
 /// Reads the facts about the tape in `dir`.
 ///
 /// # Errors
-/// Not a tape, a foreign version, or damage on the way.
+/// Fails if `dir` is no tape or has a foreign version, and at damage on the way.
 pub fn info(dir: &Path) -> Result<TapeSummary> {
     info_with(dir, ReadOptions::default())
 }
@@ -111,7 +111,7 @@ pub fn info(dir: &Path) -> Result<TapeSummary> {
 /// Reads the facts about the tape in `dir`, with or without checks, and stopping at damage or not.
 ///
 /// # Errors
-/// As [`info`]; damage of segments is none where it is to be passed over.
+/// Fails as [`info`] does; damaged segments are no error if the options pass over damage.
 pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
     use std::os::unix::fs::MetadataExt;
     let live = SegmentLocator::open(dir)?;
@@ -139,7 +139,7 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
         frames,
         first_ordinal,
         ordinals: reader.ordinal(),
-        // A file that is damaged is among what is unverified.
+        // A damaged file counts as unverified.
         durable: load_durable(&live.paths).map_or(Position(0), |durable| durable.position),
         disk_bytes,
         writer: lock_writer_pid(&live.paths)?,
@@ -157,9 +157,9 @@ pub struct VerifyFinding {
     /// At which byte of it.
     pub offset: u64,
     /// The problem, in words.
-    pub what: String,
-    /// From and to: the positions of the tape that it affects, where it affects such. Frames before it are not
-    /// harmed; after it, reading continues at the start of the next segment ([`Reader::skip_damage`]).
+    pub problem: String,
+    /// From and to: the affected positions of the tape, if any. Frames before them are not harmed; after them, reading
+    /// continues at the start of the next segment ([`Reader::skip_damage`]).
     pub positions: Option<(Position, Position)>,
 }
 
@@ -187,30 +187,37 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Returns whether the verification found no problem.
     pub fn is_intact(&self) -> bool {
         self.problems.is_empty()
     }
 
-    fn problem(&mut self, file: &Path, offset: u64, what: impl Into<String>) {
-        self.add(file, offset, what.into(), None);
+    fn add_problem(&mut self, file: &Path, offset: u64, problem: impl Into<String>) {
+        self.add(file, offset, problem.into(), None);
     }
 
-    /// A problem that removes the positions `from..to`.
-    fn lost(&mut self, file: &Path, offset: u64, what: impl Into<String>, from: Position, to: Position) {
-        self.add(file, offset, what.into(), Some((from, to.max(from))));
+    /// Adds a problem that removes the positions `from..to`.
+    fn add_loss(
+        &mut self,
+        file: &Path,
+        offset: u64,
+        problem: impl Into<String>,
+        from: Position,
+        to: Position,
+    ) {
+        self.add(file, offset, problem.into(), Some((from, to.max(from))));
     }
 
-    fn add(&mut self, file: &Path, offset: u64, what: String, positions: Option<(Position, Position)>) {
+    fn add(&mut self, file: &Path, offset: u64, problem: String, positions: Option<(Position, Position)>) {
         // A bound: a thoroughly broken tape is described well enough by the first ones.
         if self.problems.len() < 1000 {
-            self.problems.push(VerifyFinding { file: file.into(), offset, what, positions });
+            self.problems.push(VerifyFinding { file: file.into(), offset, problem, positions });
         }
     }
 
     fn error(&mut self, error: Error, file: &Path, positions: Option<(Position, Position)>) {
         match error {
-            Error::Damage { path, offset, what } => self.add(&path, offset, what, positions),
+            Error::Damage { path, offset, reason } => self.add(&path, offset, reason, positions),
             other => self.add(file, 0, other.to_string(), positions),
         }
     }
@@ -221,10 +228,10 @@ impl VerifyReport {
 /// On a tape in use it checks the committed frames, and checksums up to the durable position.
 ///
 /// # Errors
-/// Not a tape, a foreign version, or a file that cannot be read; damage is in the report.
+/// Fails if `dir` is no tape or has a foreign version, or if a file cannot be read. The report lists damage.
 pub fn verify(dir: &Path) -> Result<VerifyReport> {
     if dir.is_file() {
-        return Err(Error::NotATape { path: dir.into(), what: "it is a file, and a tape is a directory" });
+        return Err(Error::NotATape { path: dir.into(), reason: "it is a file, and a tape is a directory" });
     }
     let live = SegmentLocator::open(dir)?;
     let mut report = VerifyReport::default();
@@ -248,13 +255,13 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     }
     match PendingCut::load(&live.paths, live.meta.id) {
         Ok(None) => {}
-        Ok(Some(cut)) => report.problem(&PendingCut::path(&live.paths), 0, cut.problem_text()),
+        Ok(Some(cut)) => report.add_problem(&PendingCut::path(&live.paths), 0, cut.problem_text()),
         Err(e) => report.error(e, &PendingCut::path(&live.paths), None),
     }
     if let Some(notice) = hot_notice(dir)?.filter(HotNotice::may_miss_part) {
-        report.problem(&live.paths.hot(), 0, notice.to_string());
+        report.add_problem(&live.paths.hot(), 0, notice.to_string());
     }
-    let known = if closed { durable } else { StatePage::peek(&live.paths)?.max(durable) };
+    let known_end = if closed { durable } else { StatePage::peek(&live.paths)?.max(durable) };
     let log = DefinitionReader::open(dir);
     let mut log = match log {
         Ok(log) => Some(log),
@@ -265,18 +272,18 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     };
     let indices = live.indices()?;
     let Some(&oldest) = indices.first() else {
-        report.problem(&live.paths.segments(), 0, "there is no segment");
+        report.add_problem(&live.paths.segments(), 0, "there is no segment");
         return Ok(report);
     };
     let size = live.meta.segment_bytes;
-    let mut logged = DefinitionLogVerifier { next: None, known };
-    let at = Position(oldest * size);
+    let mut logged = DefinitionLogVerifier { next: None, required_end: known_end };
+    let start_position = Position(oldest * size);
     // The log alone has the definitions before an origin within the segment.
     logged.skip_to(&mut log, live.oldest()?, &mut report);
     let mut walk = VerifyWalk {
-        at,
+        position: start_position,
         ordinal: None,
-        over: false,
+        has_ended: false,
         broken: false,
         unit_open: false,
         is_sound: true,
@@ -289,11 +296,11 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
             let missing = indices[i - 1] + 1;
             let path = segment_path(&live.paths.segments(), missing);
             let (from, to) = (Position(missing * size), Position(index * size));
-            report.lost(&path, 0, "the segment is missing", from, to);
+            report.add_loss(&path, 0, "the segment is missing", from, to);
             walk.break_at(to);
         }
         let (segment, first_ordinal) = match live.segment(index) {
-            Ok(Some(found)) => found,
+            Ok(Some(opened_segment)) => opened_segment,
             Ok(None) => continue,
             Err(e) => {
                 let (from, to) = (Position(index * size), Position((index + 1) * size));
@@ -313,10 +320,10 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
             (_, true) => StoredChecksumState::Moving,
             _ => StoredChecksumState::AtLeastCovered,
         };
-        let known = report.problems.len();
+        let problem_count = report.problems.len();
         walk.broken |= sums(&live, index, &mark, stored, &mut report);
-        let is_finished = walk.is_sound && walk.at == segment.end();
-        if is_finished && report.problems.len() == known {
+        let is_finished = walk.is_sound && walk.position == segment.end();
+        if is_finished && report.problems.len() == problem_count {
             let header = SegmentHeader { meta: live.meta, index, first_ordinal };
             check_index(&live, &mut walk.index, &header, durable, &mut report);
         }
@@ -326,68 +333,69 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
         && !is_rebooted(&live.paths)
         && let Some((from, error)) = first_lost(&live, durable)?
     {
-        let to = walk.at.max(from);
+        let to = walk.position.max(from);
         report.error(error, &live.paths.segments(), Some((from, to)));
         report.intact_to = report.intact_to.min(from);
     }
-    logged.rest(&mut log, walk.at, &mut report);
+    logged.report_rest(&mut log, walk.position, &mut report);
     if walk.unit_open && !in_use {
-        report.problem(
-            &segment_path(&live.paths.segments(), walk.at.0 / size),
+        report.add_problem(
+            &segment_path(&live.paths.segments(), walk.position.0 / size),
             HEADER_PAGE,
             "the last unit is not complete",
         );
     }
-    if walk.at < durable && !walk.broken {
-        let path = segment_path(&live.paths.segments(), walk.at.0 / size);
-        let what = format!("the tape ends before its durable position {durable}");
-        report.lost(&path, HEADER_PAGE + walk.at.0 % size, what, walk.at, durable);
+    if walk.position < durable && !walk.broken {
+        let path = segment_path(&live.paths.segments(), walk.position.0 / size);
+        let problem = format!("the tape ends before its durable position {durable}");
+        report.add_loss(&path, HEADER_PAGE + walk.position.0 % size, problem, walk.position, durable);
     }
-    let from = durable.max(at);
-    if walk.at > from && !is_damaged {
+    let from = durable.max(start_position);
+    if walk.position > from && !is_damaged {
         let path = live.paths.durable();
         if in_use || !closed && path.exists() {
-            report.not_covered = Some((from, walk.at));
+            report.not_covered = Some((from, walk.position));
         } else if path.exists() {
-            let what =
+            let end_problem =
                 format!("unverified: the tape was closed, and this says that it ends at position {durable}");
-            report.lost(&path, 16, what, from, walk.at);
+            report.add_loss(&path, 16, end_problem, from, walk.position);
         } else {
-            let what = "unverified: the file is missing, so nothing says which checksums are to be believed";
-            report.lost(&path, 0, what, from, walk.at);
+            let file_problem =
+                "unverified: the file is missing, so nothing says which checksums are to be believed";
+            report.add_loss(&path, 0, file_problem, from, walk.position);
         }
     }
     report.accepted = accepted_ranges(dir);
     Ok(report)
 }
 
-/// Whether the machine was restarted since the tape had a writer, which did not close it.
+/// Returns whether the machine was restarted since the tape had a writer, which did not close it.
 fn is_rebooted(paths: &TapePaths) -> bool {
     let text = fs::read_to_string(paths.writer_lock()).unwrap_or_default();
     field(&text, "boot").unwrap_or_default() != boot_id()
 }
 
 struct VerifyWalk {
-    at: Position,
+    position: Position,
     ordinal: Option<u64>,
     /// The end has been met, or damage after which nothing durable is: the rest must be empty.
-    over: bool,
+    has_ended: bool,
     /// Damage has been met: the intact part ends there, even if intact frames follow.
     broken: bool,
     unit_open: bool,
     /// Nothing is wrong in the segment walked last.
     is_sound: bool,
-    /// What the frames of that segment give for its index.
+    /// The segment's index, built from its frames.
     index: IndexBuilder,
     durable: Position,
 }
 
 impl VerifyWalk {
-    /// Damage goes up to `next`; bytes there are still checked if they are durable.
+    /// Skips damage up to `next`. Bytes there are still checked if they are durable.
     fn break_at(&mut self, next: Position) {
         self.is_sound = false;
         (self.broken, self.unit_open, self.ordinal) = (true, false, None);
-        (self.at, self.over) = (next, self.over || next >= self.durable);
+        (self.position, self.has_ended) = (next, self.has_ended || next >= self.durable);
     }
 
     fn segment(
@@ -400,15 +408,19 @@ impl VerifyWalk {
     ) {
         let mut offset = 0;
         let mut ordinal = first_ordinal;
-        let known = report.problems.len();
-        if !self.over
+        let problem_count = report.problems.len();
+        if !self.has_ended
             && self.ordinal.is_some_and(|o| o != first_ordinal)
             && segment.look(0) != HeaderWordState::Nothing
         {
-            report.problem(&segment.path, 56, "the first ordinal does not follow from the segment before");
+            report.add_problem(
+                &segment.path,
+                56,
+                "the first ordinal does not follow from the segment before",
+            );
         }
         self.index.begin();
-        while !self.over {
+        while !self.has_ended {
             let (mut events, mut units, mut unit_end) = (0, 0, 0);
             let from = offset;
             offset = self.index.add_plain_events(segment, offset, segment.size, |header, end| {
@@ -418,7 +430,7 @@ impl VerifyWalk {
                 }
             });
             if events > 0 {
-                self.at = segment.base.plus(offset);
+                self.position = segment.base.plus(offset);
                 self.unit_open = unit_end < offset;
                 (report.frames, report.events) = (report.frames + events, report.events + events);
                 (report.units, ordinal) = (report.units + units, ordinal + events);
@@ -443,49 +455,55 @@ impl VerifyWalk {
                     report.events += u64::from(!header.is_meta());
                     ordinal += u64::from(!header.is_meta());
                     self.unit_open = !header.is_last();
-                    self.at = segment.base.plus(offset);
+                    self.position = segment.base.plus(offset);
                     if header.is_last() {
                         report.units += u64::from(!is_filler);
                         if !self.broken {
-                            report.intact_to = self.at;
+                            report.intact_to = self.position;
                         }
                     }
                 }
                 HeaderWordState::Pad => {
-                    if let Some(found) = segment.first_nonzero(offset + 64).filter(|_| !in_use) {
-                        report.problem(
+                    if let Some(nonzero_offset) = segment.first_nonzero(offset + 64).filter(|_| !in_use) {
+                        report.add_problem(
                             &segment.path,
-                            HEADER_PAGE + found,
+                            HEADER_PAGE + nonzero_offset,
                             "bytes behind the pad of a segment",
                         );
                     }
-                    self.at = segment.end();
+                    self.position = segment.end();
                     break;
                 }
-                // A hole in what was durable: somebody took it away.
+                // A hole in the durable part: another process removed the frames.
                 HeaderWordState::Nothing if segment.base.plus(offset) < self.durable && !in_use => {
                     let (from, end) = (segment.base.plus(offset), segment.end());
-                    let what = "nothing stands here, and the tape is durable further";
-                    report.lost(&segment.path, HEADER_PAGE + offset, what, from, end.min(self.durable));
+                    let problem = "nothing stands here, and the tape is durable further";
+                    report.add_loss(
+                        &segment.path,
+                        HEADER_PAGE + offset,
+                        problem,
+                        from,
+                        end.min(self.durable),
+                    );
                     return self.break_at(end);
                 }
-                HeaderWordState::Nothing => self.over = true,
+                HeaderWordState::Nothing => self.has_ended = true,
                 HeaderWordState::Damage(header) => {
-                    let what = format!("no frame can start with {header}");
+                    let frame_problem = format!("no frame can start with {header}");
                     let (from, end) = (segment.base.plus(offset), segment.end());
-                    report.lost(&segment.path, HEADER_PAGE + offset, what, from, end);
+                    report.add_loss(&segment.path, HEADER_PAGE + offset, frame_problem, from, end);
                     return self.break_at(end);
                 }
             }
         }
-        if self.over
+        if self.has_ended
             && !in_use
-            && let Some(found) = segment.first_nonzero(offset)
+            && let Some(stray_offset) = segment.first_nonzero(offset)
         {
-            report.problem(&segment.path, HEADER_PAGE + found, "bytes behind the end of the tape");
+            report.add_problem(&segment.path, HEADER_PAGE + stray_offset, "bytes behind the end of the tape");
         }
         self.ordinal = Some(ordinal);
-        self.is_sound = report.problems.len() == known;
+        self.is_sound = report.problems.len() == problem_count;
     }
 }
 
@@ -501,8 +519,8 @@ fn check_index(
     let to = from.plus(header.meta.segment_bytes);
     let is_durable = to <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
     if is_durable && let Some(fault) = segment_index::find_fault(&live.paths, frames, header) {
-        let what = format!("{}, of positions {from} to {to}; readers do without it", fault.what);
-        report.problem(&live.paths.index(header.index), fault.offset, what);
+        let problem = format!("{}, of positions {from} to {to}; readers do without it", fault.reason);
+        report.add_problem(&live.paths.index(header.index), fault.offset, problem);
     }
 }
 
@@ -522,7 +540,7 @@ fn sums(
     }
     let path = segment_path(&live.paths.segments(), index);
     let sums_path = live.paths.crc(index);
-    // Only what is durable is sealed, whatever an older `durable` says.
+    // Only durable segments are sealed, whatever an older `durable` says.
     if is_sealed(&path) {
         covered = size;
     }
@@ -532,7 +550,7 @@ fn sums(
     let checks = match SegmentSums::load(&live.paths, &live.meta, index) {
         Ok(checks) => checks,
         Err(e) => {
-            report.problem(&sums_path, 0, e.to_string());
+            report.add_problem(&sums_path, 0, e.to_string());
             return false;
         }
     };
@@ -541,11 +559,11 @@ fn sums(
     let wanted = covered.div_ceil(span);
     if checks.len() < wanted {
         let from = base.plus(checks.len() * span);
-        let what = match sums_path.exists() {
+        let problem = match sums_path.exists() {
             true => format!("unverified: there must be {wanted} checksums and are {}", checks.len()),
             false => "unverified: the checksums are missing".to_owned(),
         };
-        report.lost(&sums_path, checks.len() * 4, what, from, base.plus(covered));
+        report.add_loss(&sums_path, checks.len() * 4, problem, from, base.plus(covered));
         report.intact_to = report.intact_to.min(from);
         broken = true;
     }
@@ -558,9 +576,9 @@ fn sums(
         };
         if !fault.missing {
             report.spans += 1;
-            let what = format!("the checksum of the {span} bytes from here does not match");
+            let sum_problem = format!("the checksum of the {span} bytes from here does not match");
             let (from, to) = (base.plus(fault.from), base.plus(fault.to));
-            report.lost(&path, HEADER_PAGE + fault.from, what, from, to);
+            report.add_loss(&path, HEADER_PAGE + fault.from, sum_problem, from, to);
             report.intact_to = report.intact_to.min(from);
             broken = true;
         }
@@ -572,7 +590,7 @@ fn sums(
 struct DefinitionLogVerifier {
     next: Option<(Position, Vec<u8>)>,
     /// The log must have everything before this position.
-    known: Position,
+    required_end: Position,
 }
 
 impl DefinitionLogVerifier {
@@ -595,19 +613,19 @@ impl DefinitionLogVerifier {
 
     fn skip_to(&mut self, log: &mut Option<DefinitionReader>, position: Position, report: &mut VerifyReport) {
         self.read(log, report);
-        while self.next.as_ref().is_some_and(|(at, _)| *at < position) {
+        while self.next.as_ref().is_some_and(|(definition_position, _)| *definition_position < position) {
             self.read(log, report);
         }
     }
 
-    /// Passes over what the log has of a part of the tape that is damaged.
+    /// Skips the log's records of a damaged part of the tape.
     fn skip_below(
         &mut self,
         log: &mut Option<DefinitionReader>,
         position: Position,
         report: &mut VerifyReport,
     ) {
-        while self.next.as_ref().is_some_and(|(at, _)| *at < position) {
+        while self.next.as_ref().is_some_and(|(definition_position, _)| *definition_position < position) {
             self.read(log, report);
         }
     }
@@ -619,15 +637,18 @@ impl DefinitionLogVerifier {
         frame: &[u8],
         report: &mut VerifyReport,
     ) {
-        let same = self.next.as_ref().is_some_and(|(at, logged)| *at == position && logged == frame);
-        if same {
+        let is_same = self
+            .next
+            .as_ref()
+            .is_some_and(|(definition_position, logged)| *definition_position == position && logged == frame);
+        if is_same {
             self.read(log, report);
-        } else if position < self.known {
+        } else if position < self.required_end {
             let kind = FrameHeader::read(frame).kind();
-            let what = format!(
+            let problem = format!(
                 "the definition (kind {kind}) at position {position} is not in the log as it is on the tape"
             );
-            report.problem(Path::new("definitions.log"), 0, what);
+            report.add_problem(Path::new("definitions.log"), 0, problem);
             self.skip_to_after(log, position, report);
         }
     }
@@ -638,16 +659,18 @@ impl DefinitionLogVerifier {
         position: Position,
         report: &mut VerifyReport,
     ) {
-        while self.next.as_ref().is_some_and(|(at, _)| *at <= position) {
+        while self.next.as_ref().is_some_and(|(definition_position, _)| *definition_position <= position) {
             self.read(log, report);
         }
     }
 
-    fn rest(&mut self, log: &mut Option<DefinitionReader>, end: Position, report: &mut VerifyReport) {
-        while let Some((at, _)) = &self.next {
-            if *at < end || self.known >= end {
-                let what = format!("the log has a definition at position {at} that the tape does not have");
-                report.problem(Path::new("definitions.log"), 0, what);
+    fn report_rest(&mut self, log: &mut Option<DefinitionReader>, end: Position, report: &mut VerifyReport) {
+        while let Some((definition_position, _)) = &self.next {
+            if *definition_position < end || self.required_end >= end {
+                let problem = format!(
+                    "the log has a definition at position {definition_position} that the tape does not have"
+                );
+                report.add_problem(Path::new("definitions.log"), 0, problem);
             }
             self.read(log, report);
         }

@@ -109,7 +109,7 @@ fn what_is_before_and_behind_damage_can_be_read() {
         assert!(report.intact_to.0 <= lost, "round {round}: {}", report.intact_to);
         // All of it is looked at, and nothing sound is called garbage.
         assert!(
-            report.problems.iter().all(|p| !p.what.contains("behind")),
+            report.problems.iter().all(|p| !p.problem.contains("behind")),
             "round {round}: {:?}",
             report.problems
         );

@@ -107,7 +107,7 @@ fn a_reader_of_a_copy_sees_the_copy() {
     assert!(info(&tape).unwrap().hot.is_some());
     let report = verify(&copied).unwrap();
     // Nothing of it was flushed, so nothing vouches for it; nothing else is wrong.
-    assert!(report.problems.iter().all(|p| p.what.starts_with("unverified")), "{report:?}");
+    assert!(report.problems.iter().all(|p| p.problem.starts_with("unverified")), "{report:?}");
     writer.close().unwrap();
 }
 

@@ -167,7 +167,7 @@ fn after_a_reboot_unproven_spans_are_cut() {
 fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     let (dir, _) = closed(10);
     let error = Writer::open(dir.path(), TapeId(1), options(SEGMENT_BYTES, None)).unwrap_err();
-    assert!(matches!(error, Error::ForeignTape { found: ID, .. }), "{error}");
+    assert!(matches!(error, Error::ForeignTape { tape_id: ID, .. }), "{error}");
     assert_eq!(common::left_in_run(dir.path()), ["lineage"]);
 
     let toml = dir.path().join("tape.toml");
@@ -178,7 +178,10 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
         Reader::open(dir.path(), StartPosition::Oldest).map(drop).unwrap_err(),
         verify(dir.path()).map(drop).unwrap_err(),
     ] {
-        assert!(matches!(error, Error::ForeignVersion { found: 9, known: FORMAT_VERSION, .. }), "{error}");
+        assert!(
+            matches!(error, Error::ForeignVersion { version: 9, supported_version: FORMAT_VERSION, .. }),
+            "{error}"
+        );
     }
     fs::write(&toml, text).unwrap();
 

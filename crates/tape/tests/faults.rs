@@ -103,7 +103,7 @@ fn live(dir: &Path, options: &WriterOptions, seed: u64, tally: &mut ErrorTally, 
             match writer.claim(bytes.len() as u64, |limit| cut(&bytes, limit), events(&bytes)) {
                 Ok(mut claim) => {
                     // Without its bytes the claim is lost, and the tape must be opened again.
-                    if let Err(e) = claim.put(&bytes) {
+                    if let Err(e) = claim.write_frames(&bytes) {
                         tally.error(&e);
                         return false;
                     }
@@ -352,7 +352,9 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
         writer.wait_durable(end, LONG).unwrap_err(),
         reader.wait_durable(end, LONG).unwrap_err(),
     ] {
-        let Error::DurabilityFailed { path, durable, source, what } = &error else { panic!("{error}") };
+        let Error::DurabilityFailed { path, durable, source, consequence: what } = &error else {
+            panic!("{error}")
+        };
         assert!(path.starts_with(dir.path()) && source.raw_os_error() == Some(EIO), "{error}");
         assert!(*durable == first && what.contains("reopen the tape"), "{error}");
     }
@@ -416,7 +418,7 @@ fn pages_lost_after_a_failed_flush_are_damage() {
     file.write_all_at(&[0; 40], 4096 + 16).unwrap();
     let error = Writer::open(dir.path(), ID, options.clone()).unwrap_err();
     assert!(
-        matches!(&error, Error::Damage { path: p, offset: 4096, what } if *p == path && what.contains("flush")),
+        matches!(&error, Error::Damage { path: p, offset: 4096, reason } if *p == path && reason.contains("flush")),
         "{error}"
     );
     // Nothing was touched; cut on request, and only then.
@@ -642,7 +644,7 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
                     assert!(!verify(dir.path()).unwrap().is_intact(), "{at}");
                     let dry = repair(dir.path(), &RepairOptions::default()).unwrap();
                     assert!(
-                        dry.findings.iter().any(|f| f.what.contains("killed while it cut")),
+                        dry.findings.iter().any(|f| f.problem.contains("killed while it cut")),
                         "{at}: {dry:?}"
                     );
                     assert_eq!(dry.cut, whole.cut, "{at}");
@@ -747,7 +749,7 @@ fn a_cut_of_another_tape_or_time_is_not_completed() {
         let dry = repair(dir.path(), &RepairOptions::default()).unwrap();
         let report = repair(dir.path(), &options).unwrap();
         for report in [&dry, &report] {
-            assert!(report.findings.iter().any(|f| f.file == path && f.what.contains(why)), "{report:?}");
+            assert!(report.findings.iter().any(|f| f.file == path && f.problem.contains(why)), "{report:?}");
             assert_eq!(report.cut, None);
         }
         let after = without_repairs(dir.path());

@@ -313,13 +313,13 @@ fn foreign_and_damaged_gates_are_named() {
         bad
     };
     assert!(matches!(refused(&with(0, 0)), Error::Damage { offset: 0, .. }));
-    assert!(matches!(refused(&with(8, 7)), Error::ForeignVersion { found: 7, .. }));
+    assert!(matches!(refused(&with(8, 7)), Error::ForeignVersion { version: 7, .. }));
     assert!(matches!(refused(&with(20, 1)), Error::Damage { offset: 60, .. }));
     assert!(matches!(refused(&good[..100]), Error::Damage { .. }));
     let other = directory();
     drop(Writer::open(other.path(), TapeId(9), gated(gates())).unwrap());
     let foreign = std::fs::read(other.path().join("run/gates/risk")).unwrap();
-    assert!(matches!(refused(&foreign), Error::ForeignTape { found: TapeId(9), .. }));
+    assert!(matches!(refused(&foreign), Error::ForeignTape { tape_id: TapeId(9), .. }));
     std::fs::remove_file(&path).unwrap();
     open(dir.path(), gates()).close().unwrap();
     for wrong in

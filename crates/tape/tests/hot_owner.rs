@@ -55,7 +55,7 @@ fn a_dead_tape_that_was_moved_is_refused_until_its_memory_is_adopted() {
     assert!(hot_leftovers().iter().any(|left| left.hot == hot && left.tape == full && left.bytes > 0));
     let orphan = HotNotice::Orphan { hot: hot.clone(), tape: Some(full.clone()) };
     assert_eq!(hot_notice(&moved).unwrap(), Some(orphan.clone()));
-    assert!(verify(&moved).unwrap().problems.iter().any(|problem| problem.what == orphan.to_string()));
+    assert!(verify(&moved).unwrap().problems.iter().any(|problem| problem.problem == orphan.to_string()));
     let before = content(&moved);
     for backing in [Backing::File, hot_options().backing] {
         let error =

@@ -73,7 +73,7 @@ fn write_until_killed(writer: &mut Writer, dir: &Path, seed: u64, round: u64, co
             std::thread::scope(|s| {
                 for (mut claim, run) in work {
                     s.spawn(move || {
-                        claim.put(&run).unwrap();
+                        claim.write_frames(&run).unwrap();
                         claim.publish();
                     });
                 }

@@ -59,7 +59,7 @@ fn met(reader: &mut Reader) -> Error {
 }
 
 fn is_missing(error: &Error, path: &Path) -> bool {
-    matches!(error, Error::Damage { path: p, what, .. } if p == path && what.contains("missing"))
+    matches!(error, Error::Damage { path: p, reason, .. } if p == path && reason.contains("missing"))
 }
 
 /// A finished segment is removed. A reader that has it reads it to its end and continues; a new reader gets an error

@@ -197,7 +197,7 @@ fn a_cursor_of_another_tape_is_refused() {
     let good = std::fs::read(cursor(b.path())).unwrap();
     std::fs::copy(cursor(a.path()), cursor(b.path())).unwrap();
     let open = || Subscription::open_named(b.path(), "risk", StartPosition::Oldest).map(drop);
-    assert!(matches!(open(), Err(Error::ForeignTape { found: TapeId(1), wanted: TapeId(2), .. })));
+    assert!(matches!(open(), Err(Error::ForeignTape { tape_id: TapeId(1), expected_id: TapeId(2), .. })));
     std::fs::write(cursor(b.path()), [0; 12]).unwrap();
     assert!(matches!(open(), Err(Error::Damage { .. })));
     for at in 0..64 {

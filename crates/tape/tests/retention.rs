@@ -321,7 +321,7 @@ fn named_cursors_hold_up_to_their_bound() {
     passes(&hands);
     assert_eq!(oldest(dir.path()), 0, "the cursor holds");
     let seen = retention_status(dir.path()).unwrap();
-    assert_eq!(seen.held, (writer.end().0 - SEGMENT) / SEGMENT);
+    assert_eq!(seen.held_segments, (writer.end().0 - SEGMENT) / SEGMENT);
     assert_eq!(seen.cursors[0].name, "report");
     assert_eq!(seen.cursors[0].lag_bytes, writer.end().0);
     assert_eq!(seen.cursors[0].lag_events, Some(writer.ordinal()));

@@ -233,7 +233,7 @@ fn the_span_of_the_durable_position_is_checked_up_to_it() {
         file.read_exact_at(&mut byte, offset).unwrap();
         file.write_all_at(&[byte[0] ^ 8], offset).unwrap();
         match frames(dir.path()) {
-            Err(Error::Damage { what, .. }) => {
+            Err(Error::Damage { reason: what, .. }) => {
                 assert!(found && what.contains("checksum"), "{position}: {what}")
             }
             Ok(read) => assert!(!found && read == all, "{position}"),

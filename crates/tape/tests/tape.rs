@@ -102,9 +102,9 @@ proptest! {
                         // In two parts, the second beginning at some frame.
                         let (middle, _) = cut(&run, run.len() as u64 / 2);
                         if middle > 0 {
-                            claim.put(&run[..middle as usize]).unwrap();
+                            claim.write_frames(&run[..middle as usize]).unwrap();
                         }
-                        claim.put(&run[middle as usize..]).unwrap();
+                        claim.write_frames(&run[middle as usize..]).unwrap();
                         claim.publish();
                     });
                 }
@@ -142,7 +142,7 @@ fn a_tape_written_in_bulk_is_the_one_written_in_one_go() {
             (next..next + count).for_each(|i| unit(9, i, &mut run));
             next += count;
             let mut claim = writer.claim(run.len() as u64, |l| cut(&run, l), events(&run)).unwrap();
-            claim.put(&run).unwrap();
+            claim.write_frames(&run).unwrap();
             claim.publish();
         }
         append(&mut writer, 9, next, to);
@@ -169,7 +169,7 @@ fn a_hole_ends_the_tape_and_is_cut() {
     (5..9).for_each(|i| unit(1, i, &mut run));
     let hole = writer.claim(run.len() as u64, |l| cut(&run, l), events(&run)).unwrap();
     let mut behind = writer.claim(run.len() as u64, |l| cut(&run, l), events(&run)).unwrap();
-    behind.put(&run).unwrap();
+    behind.write_frames(&run).unwrap();
     behind.publish();
     assert_eq!(Checker::new(dir.path(), 1).catch_up(), 5);
     drop(hole);

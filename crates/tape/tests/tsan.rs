@@ -120,7 +120,7 @@ fn one_mapping(writers: u64) {
             spawn(move || {
                 for (at, run) in claims.iter().skip(writer as usize).step_by(writers as usize) {
                     // SAFETY: the claims are whole frames in disjoint ranges of the segment, one thread each.
-                    unsafe { segment.put(*at, run, true) };
+                    unsafe { segment.write_frames(*at, run, true) };
                     segment.commit(*at, FrameHeader::read(run));
                 }
             })
@@ -175,7 +175,7 @@ fn whole_tape(threads: u64) {
             number += 1;
             let mut claim = writer.claim(run.len() as u64, |limit| cut(&run, limit), count).expect("a claim");
             filling.push(spawn(move || {
-                claim.put(&run).expect("whole frames");
+                claim.write_frames(&run).expect("whole frames");
                 claim.publish();
             }));
         }

@@ -1,11 +1,10 @@
 //! The cost of the farm itself, for `unitape bench farm`.
 //!
-//! The load is the smallest that still is one: a block is `messages_per_block` messages of one size in the
-//! worker's arena (one warm copy, reused for every block), work walks them frame by frame by the length in
-//! front of each, sequencing gives the block the ordinal of its first message and its place, finishing folds
-//! the ordinals into a sum. So nothing but the farm is measured: two turnstiles a block and one read a message. The
-//! sum and the number of blocks are checked afterwards against arithmetic; a run that loses, doubles or
-//! misorders a block fails.
+//! The load is the smallest possible load. A block is `messages_per_block` messages of the same size in the worker's
+//! arena (one warm copy, reused for every block). The work walks the messages by the length before each. Sequencing
+//! gives the block the ordinal of its first message and its place. Finishing folds the ordinals into a sum. So only the
+//! farm is measured: two turnstiles for each block and one read for each message. The sum and the number of blocks are
+//! checked afterwards by arithmetic. A run that loses, doubles or misorders a block fails.
 
 use std::{
     hint::black_box,
@@ -36,7 +35,7 @@ pub struct FarmBenchConfig {
 }
 
 impl FarmBenchConfig {
-    /// No work at all: `messages` of 200 bytes in blocks of 64, as the peers are measured.
+    /// Makes a load without any work: `messages` of 200 bytes in blocks of 64, as the peers are measured.
     pub const fn empty(workers: usize, messages: u64) -> Self {
         Self {
             workers,
@@ -70,8 +69,8 @@ pub struct FarmMeasurement {
 /// ```
 ///
 /// # Errors
-/// When the load has no sense (no worker, messages shorter than their length), no thread can be started, or
-/// the self-check fails.
+/// Fails if the load makes no sense (no worker, or messages shorter than their length), if no thread can be started, or
+/// if the self-check fails.
 pub fn measure(
     load: &FarmBenchConfig,
     repeats: usize,
@@ -96,22 +95,22 @@ fn once(load: &FarmBenchConfig, per_block: u64) -> Result<FarmMeasurement, Error
     let options = FarmOptions { wait: load.wait, ..Default::default() };
 
     let begin = Instant::now();
-    let done = run(&farm, workers, load.messages, 0, &options)?;
+    let outcome = run(&farm, workers, load.messages, 0, &options)?;
     let elapsed = begin.elapsed();
 
-    let sum = done.workers.iter().fold(0u64, |sum, w| sum.wrapping_add(w.sum));
+    let sum = outcome.workers.iter().fold(0u64, |sum, w| sum.wrapping_add(w.sum));
     let n = u128::from(load.messages);
     let expected = (n * n.saturating_sub(1) / 2) as u64;
     if sum != expected
-        || done.sequencer != load.messages
-        || done.stats.blocks != load.messages.div_ceil(per_block)
+        || outcome.sequencer != load.messages
+        || outcome.stats.blocks != load.messages.div_ceil(per_block)
     {
         let error =
             MeasurementFault("the self-check failed: messages were lost, doubled or numbered wrongly");
-        return Err(Error::Stage { block: done.stats.blocks, stage: crate::FarmStage::Finish, error });
+        return Err(Error::Stage { block: outcome.stats.blocks, stage: crate::FarmStage::Finish, error });
     }
     let ns_per_message = elapsed.as_nanos() as f64 / load.messages.max(1) as f64;
-    Ok(FarmMeasurement { elapsed, ns_per_message, stats: done.stats })
+    Ok(FarmMeasurement { elapsed, ns_per_message, stats: outcome.stats })
 }
 
 struct MeasuredFarm {
@@ -166,17 +165,18 @@ impl Farm for MeasuredFarm {
     }
 
     fn work(&self, worker: &mut MeasuredWorker, messages: u64) -> Result<u64, MeasurementFault> {
-        let mut at = 0;
+        let mut offset = 0;
         for _ in 0..messages {
-            let length = worker.arena.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+            let length =
+                worker.arena.get(offset..offset + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
             let length = length.ok_or(MeasurementFault("a frame ends outside its block"))?;
             let mut value = length;
             for _ in 0..self.rounds {
                 value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ value >> 29);
             }
-            at += length as usize;
+            offset += length as usize;
         }
-        if at == messages as usize * self.message_bytes {
+        if offset == messages as usize * self.message_bytes {
             Ok(messages)
         } else {
             Err(MeasurementFault("frames do not add up"))
@@ -207,7 +207,7 @@ impl Farm for MeasuredFarm {
 mod tests {
     use super::*;
 
-    /// A measurement of a farm that loses its last, partial block looks a little faster than it is.
+    /// Fails if the farm loses its last, partial block, because it would then look a little faster than it is.
     #[test]
     fn every_message_is_counted_at_any_cut() {
         for (workers, messages, block_bytes) in [(1, 0, 1), (2, 1, 1), (2, 1_000, 200), (3, 1_001, 12_800)] {
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Both come from a command line.
+    /// Fails if a load without sense is accepted. Both loads can come from a command line.
     #[test]
     fn a_load_without_sense_is_an_error() {
         assert!(matches!(measure(&FarmBenchConfig::empty(0, 10), 1), Err(Error::NoWorkers)));

@@ -38,7 +38,7 @@ impl Cursor {
     /// Opens or makes the cursor `name` (letters, digits, `-` and `_`) of the tape in `dir`.
     ///
     /// # Errors
-    /// A name that is not one, no tape, or the system's refusal.
+    /// Fails if the name is no cursor name, if there is no tape, or if the system refuses.
     pub fn open(dir: &Path, name: &str) -> Result<Self> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
@@ -56,33 +56,35 @@ impl Cursor {
         Ok(Self { file, path, paths, tape, epoch, is_there })
     }
 
-    /// The place where reading continues, none in a new cursor: what was stored last, or the position to which the tape
-    /// was cut back since, if that is before it. [`Cursor::load_point`] gives what was stored.
+    /// Returns the position where reading continues, or `None` for a new cursor. It is the stored position, or the
+    /// start of a later cut if the tape was cut back before that position. [`Cursor::load_point`] returns the stored
+    /// point itself.
     ///
     /// # Errors
-    /// A file that is not a cursor, or one of another tape or version, or the system's refusal. Delete it to start
-    /// over.
+    /// Fails if the file is no cursor, or belongs to another tape or version, or if the system refuses to read it.
+    /// Delete the file to start over.
     pub fn load(&self) -> Result<Option<Position>> {
         let Some(point) = self.load_point()? else { return Ok(None) };
         let lineage = Lineage::load(&self.paths, self.tape)?;
         Ok(Some(lineage.map_or(point.position, |lineage| lineage.resume(point))))
     }
 
-    /// The place stored last, with the epoch in which it was read; none in a new cursor.
+    /// Returns the stored position with the epoch in which it was read, or `None` for a new cursor.
     ///
     /// # Errors
-    /// As [`Cursor::load`].
+    /// Fails as [`Cursor::load`] does.
     pub fn load_point(&self) -> Result<Option<LineagePoint>> {
         Ok(self.load_place()?.map(|(point, _)| point))
     }
 
-    /// The point stored last, with the number of events before it if the cursor recorded that number.
+    /// Returns the last stored point, with the number of events before it if the cursor recorded that number.
     pub(crate) fn load_place(&self) -> Result<Option<(LineagePoint, Option<u64>)>> {
         let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).with_context("read", &self.path)?;
         if text.is_empty() {
             return Ok(None);
         }
-        let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+        let word =
+            |offset: usize| u64::from_le_bytes(text[offset..offset + 8].try_into().expect("eight bytes"));
         if text.len() != CURSOR_BYTES || text[..8] != *CURSOR_MAGIC {
             return Err(Error::damage(
                 &self.path,
@@ -92,27 +94,27 @@ impl Cursor {
         }
         if word(8) != FORMAT_VERSION {
             let path = self.path.clone();
-            return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
+            return Err(Error::ForeignVersion { path, version: word(8), supported_version: FORMAT_VERSION });
         }
         if text[60..] != crc32c::crc32c(&text[..60]).to_le_bytes() {
             return Err(Error::damage(&self.path, 60, "the cursor's checksum does not match; delete it"));
         }
-        let found = TapeId(u128::from_le_bytes(text[16..32].try_into().expect("sixteen bytes")));
-        if found != self.tape {
-            return Err(Error::ForeignTape { path: self.path.clone(), found, wanted: self.tape });
+        let tape_id = TapeId(u128::from_le_bytes(text[16..32].try_into().expect("sixteen bytes")));
+        if tape_id != self.tape {
+            return Err(Error::ForeignTape { path: self.path.clone(), tape_id, expected_id: self.tape });
         }
         let point = LineagePoint { epoch: word(48), position: Position(word(32)) };
         Ok(Some((point, word(40).checked_sub(1))))
     }
 
-    /// Stores a place: what comes before it has been dealt with. It counts as read in the epoch that the tape had when
-    /// this cursor was opened.
+    /// Stores a position: the holder has processed everything before it. The position belongs to the epoch that the
+    /// tape had when this cursor was opened.
     ///
     /// The first store of a name is flushed to the disk, with the name. A later one is a single system call: a power
     /// loss may bring an earlier place back, and never a later one.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Fails if the system refuses.
     pub fn store(&mut self, position: Position) -> Result<()> {
         self.store_place(LineagePoint { epoch: self.epoch, position }, None)
     }
@@ -120,7 +122,7 @@ impl Cursor {
     /// Stores a place with the epoch in which it was read.
     ///
     /// # Errors
-    /// As [`Cursor::store`].
+    /// Fails as [`Cursor::store`] does.
     pub fn store_point(&mut self, point: LineagePoint) -> Result<()> {
         self.store_place(point, None)
     }
@@ -163,10 +165,10 @@ impl Cursor {
         sys::overwrite_at(&self.file, text, 0).with_context("write", &self.path)
     }
 
-    /// Names of the cursors of the tape in `dir`, in order.
+    /// Returns the sorted names of the cursors of the tape in `dir`.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Fails if the system refuses to list the directory.
     pub fn names(dir: &Path) -> Result<Vec<String>> {
         let folder = dir.join("run/cursors");
         let entries = match fs::read_dir(&folder) {
@@ -185,7 +187,7 @@ impl Cursor {
     /// Deletes the cursor.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Fails if the system refuses.
     pub fn delete(self) -> Result<()> {
         remove(&self.path)
     }

@@ -31,21 +31,21 @@ pub struct DefinitionReader {
     offset: u64,
     frame: Vec<u8>,
     /// The position that the head of the last record says.
-    met: Option<Position>,
-    /// The tape whose durable bytes of the log must be there; none where the log is being mended.
-    whole: Option<TapePaths>,
+    last_record_position: Option<Position>,
+    /// The tape whose durable bytes the log must have; `None` while the log is under repair.
+    durable_paths: Option<TapePaths>,
 }
 
 impl DefinitionReader {
     /// Opens the dictionary log of the tape in `dir`.
     ///
     /// # Errors
-    /// No tape, no log, or a log of another tape or format.
+    /// Fails if there is no tape or no log, or if the log has another tape or format.
     pub fn open(dir: &Path) -> Result<Self> {
         let meta = TapeManifest::load(dir)?;
         let paths = TapePaths { dir: dir.into() };
         let log = Self::open_at(&paths.definitions(), &meta)?;
-        Ok(Self { whole: Some(paths), ..log })
+        Ok(Self { durable_paths: Some(paths), ..log })
     }
 
     pub(crate) fn open_at(path: &Path, meta: &TapeManifest) -> Result<Self> {
@@ -57,18 +57,29 @@ impl DefinitionReader {
         }
         let version = u64::from_le_bytes(head[8..16].try_into().expect("eight bytes"));
         if version != FORMAT_VERSION {
-            return Err(Error::ForeignVersion { path: path.into(), found: version, known: FORMAT_VERSION });
+            return Err(Error::ForeignVersion {
+                path: path.into(),
+                version,
+                supported_version: FORMAT_VERSION,
+            });
         }
         if head[16..32] != meta.id.0.to_le_bytes() {
             return Err(Error::damage(path, 16, "the dictionary log belongs to another tape"));
         }
-        Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new(), met: None, whole: None })
+        Ok(Self {
+            file,
+            path: path.into(),
+            offset: HEAD as u64,
+            frame: Vec::new(),
+            last_record_position: None,
+            durable_paths: None,
+        })
     }
 
-    /// The next definition: its place on the tape, and its frame.
+    /// Returns the next definition: its position on the tape and its frame. Returns `None` at the end of the log.
     ///
     /// # Errors
-    /// A record that is cut short or does not match its checksum, and a log that ends before its durable end.
+    /// Fails if a record is cut short or does not match its checksum, and if the log ends before its durable end.
     #[allow(clippy::should_implement_trait)] // lends its buffer, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<(Position, &[u8])>> {
         let mut head = [0; RECORD];
@@ -77,9 +88,9 @@ impl DefinitionReader {
             return self.check_end().map(|()| None);
         }
         let position = |head: &[u8]| Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
-        self.met = (got == RECORD).then(|| position(&head));
+        self.last_record_position = (got == RECORD).then(|| position(&head));
         let (path, offset) = (&self.path, self.offset);
-        let bad = |what| Err(Error::damage(path, offset, what));
+        let bad = |reason| Err(Error::damage(path, offset, reason));
         let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes")) as usize;
         if got < RECORD || length == 0 || length > FRAME_BYTES_MAX || !length.is_multiple_of(LINE) {
             return bad("a record of the dictionary log is cut short or has no length");
@@ -99,26 +110,27 @@ impl DefinitionReader {
         Ok(Some((position, &self.frame)))
     }
 
-    /// A log that was cut after a whole record has nothing wrong in it, but lacks what was durable.
+    /// Checks that the log reaches its durable end. A log that was cut after a whole record contains no error, but
+    /// lacks durable definitions.
     fn check_end(&self) -> Result<()> {
-        let Some(paths) = &self.whole else { return Ok(()) };
+        let Some(paths) = &self.durable_paths else { return Ok(()) };
         // A damaged mark is reported when the tape is verified.
         let Ok(durable) = load_durable(paths) else { return Ok(()) };
         // Asked for after the mark: the log is flushed first, so that it is never behind.
         let length = self.file.get_ref().metadata().with_context("look at", &self.path)?.len();
         if length < durable.definitions_bytes {
-            let what = format!(
+            let reason = format!(
                 "the dictionary log ends here; {} bytes of it were durable",
                 durable.definitions_bytes
             );
-            return Err(Error::damage(&self.path, length, what));
+            return Err(Error::damage(&self.path, length, reason));
         }
         Ok(())
     }
 
-    /// The position that the record says which was read last, whether it is right or not.
+    /// Returns the position in the last record read, whether it is right or not.
     pub(crate) fn last_record_position(&self) -> Option<Position> {
-        self.met
+        self.last_record_position
     }
 }
 
@@ -134,17 +146,17 @@ pub(crate) struct DefinitionLog {
     covered: Position,
     /// The recorder came this far; the definitions before it occupy this many bytes. The log may have more of them.
     passed: (Position, u64),
-    /// That place at the start of the segment that is followed.
+    /// The position and bytes at the start of the segment that is followed.
     marked: (Position, u64),
     pending: Vec<u8>,
 }
 
 impl DefinitionLog {
-    /// Opens the log and cuts off what is broken at its end or lies at or beyond `end` of the tape; frames will be
-    /// given from position `from` on. Nothing of its first `durable_bytes` is ever cut.
+    /// Opens the log and cuts off a broken end and everything at or beyond `end` of the tape. The caller passes frames
+    /// from position `from` on. The first `durable_bytes` are never cut.
     ///
     /// # Errors
-    /// Damage of its durable part, which stays unchanged.
+    /// Fails if the durable part is damaged; it stays unchanged.
     pub fn open(
         paths: &TapePaths,
         meta: &TapeManifest,
@@ -153,32 +165,34 @@ impl DefinitionLog {
     ) -> Result<Self> {
         let path = paths.definitions();
         if bounds.durable_bytes > HEAD as u64 && !path.exists() {
-            return Err(lost(&path, 0, "the dictionary log is missing", None));
+            return Err(durable_damage(&path, 0, "the dictionary log is missing", None));
         }
         let file = sys::open_or_make(&path).with_context("open", &path)?;
         let (mut length, mut covered) = (HEAD as u64, Position(0));
         let mut passed = (from, HEAD as u64);
         let have = file.metadata().with_context("look at", &path)?.len();
         if have < HEAD as u64 && bounds.durable_bytes > HEAD as u64 {
-            return Err(lost(&path, have, "the head of the dictionary log is cut short", None));
+            return Err(durable_damage(&path, have, "the head of the dictionary log is cut short", None));
         }
         if have < HEAD as u64 {
             sys::write_at(&file, &encode_head(meta), 0).with_context("write", &path)?;
         } else {
             let mut records = match DefinitionReader::open_at(&path, meta) {
-                Err(Error::Damage { offset, what, .. }) => return Err(lost(&path, offset, &what, None)),
+                Err(Error::Damage { offset, reason, .. }) => {
+                    return Err(durable_damage(&path, offset, &reason, None));
+                }
                 other => other?,
             };
             loop {
                 let broken = match records.next() {
                     Ok(Some((position, frame))) => {
-                        let behind = position.plus(frame.len() as u64);
-                        if behind > bounds.end || position < covered {
-                            let what =
+                        let record_end = position.plus(frame.len() as u64);
+                        if record_end > bounds.end || position < covered {
+                            let order_fault =
                                 "a record of the dictionary log is not in the order of the tape".to_owned();
-                            Some((what, Some(position)))
+                            Some((order_fault, Some(position)))
                         } else {
-                            covered = behind;
+                            covered = record_end;
                             length = records.offset;
                             if position < from {
                                 passed.1 = length;
@@ -187,15 +201,15 @@ impl DefinitionLog {
                         }
                     }
                     Ok(None) => None,
-                    Err(Error::Damage { what, .. }) => Some((what, records.last_record_position())),
-                    Err(other) => return Err(other),
+                    Err(Error::Damage { reason: fault, .. }) => Some((fault, records.last_record_position())),
+                    Err(error) => return Err(error),
                 };
                 // A broken end is the tail of an append that was cut off: the tape has these definitions, and gives
                 // them once more.
                 if length < bounds.durable_bytes {
                     let ends = || ("the dictionary log is cut short".to_owned(), None);
-                    let (what, position) = broken.unwrap_or_else(ends);
-                    return Err(lost(&path, length, &what, position));
+                    let (cut_reason, position) = broken.unwrap_or_else(ends);
+                    return Err(durable_damage(&path, length, &cut_reason, position));
                 }
                 break;
             }
@@ -210,7 +224,7 @@ impl DefinitionLog {
     /// the same bytes in the same place. Frames will be given from position `from` on, which is not after `covered`.
     ///
     /// # Errors
-    /// The log cannot be read.
+    /// Fails if the log cannot be read.
     pub fn rewind(&mut self, length: u64, covered: Position, from: Position) -> Result<()> {
         let length = length.max(HEAD as u64);
         let mut passed = HEAD as u64;
@@ -234,12 +248,12 @@ impl DefinitionLog {
         self.marked = self.passed;
     }
 
-    /// The definitions of the segment are given once more.
+    /// Goes back to the mark, so that the definitions of the segment can be passed again.
     pub fn rewind_to_mark(&mut self) {
         self.passed = self.marked;
     }
 
-    /// Bytes of the definitions up to the one accepted last.
+    /// Returns the bytes of the definitions up to the last accepted definition.
     pub fn bytes_passed(&self) -> u64 {
         self.passed.1
     }
@@ -247,8 +261,8 @@ impl DefinitionLog {
     /// Takes a definition frame, unless the log has it already.
     pub fn push(&mut self, position: Position, frame: &[u8]) {
         if position >= self.passed.0 {
-            let behind = position.plus(frame.len() as u64);
-            self.passed = (behind, self.passed.1 + (RECORD + frame.len()) as u64);
+            let frame_end = position.plus(frame.len() as u64);
+            self.passed = (frame_end, self.passed.1 + (RECORD + frame.len()) as u64);
         }
         if position < self.covered {
             return;
@@ -284,7 +298,7 @@ pub(crate) struct LogRecoveryLimits {
     pub cut: bool,
 }
 
-/// The first bytes of the dictionary log of a tape.
+/// Encodes the head of a tape's dictionary log.
 pub(crate) fn encode_head(meta: &TapeManifest) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(MAGIC);
@@ -295,7 +309,7 @@ pub(crate) fn encode_head(meta: &TapeManifest) -> [u8; HEAD] {
     head
 }
 
-/// The head of a record of a definition frame.
+/// Encodes the head of the record of a definition frame.
 pub(crate) fn encode_record(position: Position, frame: &[u8]) -> [u8; RECORD] {
     let mut head = [0; RECORD];
     head[..8].copy_from_slice(&position.0.to_le_bytes());
@@ -305,11 +319,13 @@ pub(crate) fn encode_record(position: Position, frame: &[u8]) -> [u8; RECORD] {
     head
 }
 
-fn lost(path: &Path, offset: u64, what: &str, position: Option<Position>) -> Error {
-    let of = position.map_or_else(String::new, |p| format!(" (it says that it is of position {p})"));
-    let what =
-        format!("{what}{of}; this part of it is durable, `unitape tape repair` makes it again from the tape");
-    Error::damage(path, offset, what)
+fn durable_damage(path: &Path, offset: u64, reason: &str, position: Option<Position>) -> Error {
+    let position_note =
+        position.map_or_else(String::new, |p| format!(" (it says that it is of position {p})"));
+    let message = format!(
+        "{reason}{position_note}; this part of it is durable, `unitape tape repair` makes it again from the tape"
+    );
+    Error::damage(path, offset, message)
 }
 
 /// Reads until `buffer` is full or the file ends.

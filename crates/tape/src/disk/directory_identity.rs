@@ -12,10 +12,10 @@ use std::time::UNIX_EPOCH;
 pub(crate) struct DirectoryIdentity(pub [u64; 3]);
 
 impl DirectoryIdentity {
-    /// Identity of the directory at `dir`.
+    /// Returns the identity of the directory at `dir`.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Fails if the system cannot look at the directory.
     pub fn from_dir(dir: &Path) -> std::io::Result<Self> {
         let meta = std::fs::metadata(dir)?;
         let born = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -23,8 +23,8 @@ impl DirectoryIdentity {
         Ok(Self([meta.dev(), meta.ino(), born_ns]))
     }
 
-    /// Whether the directory at `dir` has this identity.
+    /// Returns whether the directory at `dir` has this identity.
     pub fn is_at(self, dir: &Path) -> bool {
-        Self::from_dir(dir).is_ok_and(|there| there == self)
+        Self::from_dir(dir).is_ok_and(|identity| identity == self)
     }
 }

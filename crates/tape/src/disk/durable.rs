@@ -18,12 +18,12 @@ use crate::error::{Error, FileContext, Result};
 pub(crate) struct DurableMark {
     pub position: Position,
     pub definitions_bytes: u64,
-    /// The checksum of the bytes before the position in the span that holds it; none in tapes of earlier builds.
+    /// The checksum of the bytes before the position in its span; `None` in tapes of earlier builds.
     pub open_sum: Option<u32>,
 }
 
 impl DurableMark {
-    /// The file that says so.
+    /// Encodes the durable position as the bytes of its file, with a checksum.
     pub fn encode(&self) -> [u8; 64] {
         let mut text = [0u8; 64];
         text[..8].copy_from_slice(DURABLE_MAGIC);
@@ -40,7 +40,7 @@ impl DurableMark {
 
 const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
 
-/// Reads the durable position; zero where there is none yet.
+/// Reads the durable position; zero if there is none yet.
 pub(crate) fn load_durable(paths: &TapePaths) -> Result<DurableMark> {
     // A reader may see half of it during a write.
     for _ in 0..5 {
@@ -64,9 +64,9 @@ fn load_once(paths: &TapePaths) -> Result<DurableMark> {
     if !sound {
         return Err(Error::damage(&path, 0, "the durable position does not match its checksum"));
     }
-    let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+    let word = |offset: usize| u64::from_le_bytes(text[offset..offset + 8].try_into().expect("eight bytes"));
     if word(8) != FORMAT_VERSION {
-        return Err(Error::ForeignVersion { path, found: word(8), known: FORMAT_VERSION });
+        return Err(Error::ForeignVersion { path, version: word(8), supported_version: FORMAT_VERSION });
     }
     if word(16) > PLACE_MAX || !word(16).is_multiple_of(unitape_model::LINE as u64) {
         return Err(Error::damage(&path, 16, "the durable position is none"));
@@ -75,8 +75,8 @@ fn load_once(paths: &TapePaths) -> Result<DurableMark> {
     Ok(DurableMark { position: Position(word(16)), definitions_bytes: word(24), open_sum })
 }
 
-/// Writes the durable position and flushes it. Written whole each time, so a flush after one that failed is no
-/// lie.
+/// Writes the durable position and flushes it. The file is written whole each time, so that a flush after a failed
+/// flush reports the truth.
 pub(crate) fn store_durable(paths: &TapePaths, durable: &DurableMark) -> Result<()> {
     let text = durable.encode();
     let path = paths.durable();
@@ -89,8 +89,8 @@ pub(crate) fn store_durable(paths: &TapePaths, durable: &DurableMark) -> Result<
         // Made whole or not at all: without it the disk may be full, or the process killed, in the middle.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let temp = paths.run().join("durable");
-            let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-            let file = sys::open(&temp, &how).with_context("create", &temp)?;
+            let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
+            let file = sys::open(&temp, &options).with_context("create", &temp)?;
             sys::write_at(&file, &text, 0).with_context("write", &temp)?;
             sys::sync_data(&file).with_context("flush", &temp)?;
             sys::rename(&temp, &path).with_context("rename", &path)

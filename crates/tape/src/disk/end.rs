@@ -6,25 +6,25 @@ use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::segment_locator::SegmentLocator;
 use crate::error::Result;
 
-/// Data offset up to which frames are committed in `segment`, without a pad at the end.
+/// Returns the data offset up to which frames are committed in `segment`, without a pad at the end.
 pub(crate) fn committed_bytes(segment: &MappedSegment) -> u64 {
-    let mut at = 0;
-    while at < segment.size
-        && let HeaderWordState::Frame(header) = segment.look(at)
+    let mut offset = 0;
+    while offset < segment.size
+        && let HeaderWordState::Frame(header) = segment.look(offset)
     {
-        at += header.len_bytes() as u64;
+        offset += header.len_bytes() as u64;
     }
-    at
+    offset
 }
 
-/// Where the tape ends, walking from the segment of `from`.
+/// Finds the end of the tape, walking from the segment of `from`.
 pub(crate) fn find_end(live: &SegmentLocator, from: Position) -> Result<Position> {
     let mut index = from.0 / live.meta.segment_bytes;
     let mut end = Position(index * live.meta.segment_bytes);
     while let Some((segment, _)) = live.segment(index)? {
-        let at = committed_bytes(&segment);
-        end = segment.base.plus(at);
-        if at < segment.size && segment.look(at) != HeaderWordState::Pad {
+        let data_end = committed_bytes(&segment);
+        end = segment.base.plus(data_end);
+        if data_end < segment.size && segment.look(data_end) != HeaderWordState::Pad {
             break;
         }
         end = segment.end();

@@ -24,7 +24,7 @@ impl DurabilityFailure {
             path: self.path.clone(),
             durable,
             source: std::io::Error::from_raw_os_error(self.errno),
-            what: if self.lasting {
+            consequence: if self.lasting {
                 "events after it can be read, and more appended; reopen the tape when the disk is mended, to have it \
                  checked and written again"
             } else {
@@ -55,7 +55,7 @@ impl FlushedFile {
         }
     }
 
-    /// The path of what a word names.
+    /// Returns the path of the file or directory that `word` names.
     pub fn path_of(word: u64, paths: &TapePaths) -> PathBuf {
         let index = word & ((1 << 56) - 1);
         match word >> 56 {

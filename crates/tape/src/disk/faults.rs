@@ -59,7 +59,7 @@ impl SystemCall {
         Self::Advise,
     ];
 
-    /// The name that `UNITAPE_FAULTS` knows it by.
+    /// Returns the name of this operation in `UNITAPE_FAULTS`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -107,7 +107,7 @@ pub fn arm(call: SystemCall, nth: u64, fault: InjectedFault) {
     table[call as usize] = ArmedFault { left: nth, fault: Some(fault), ..ArmedFault::default() };
 }
 
-/// Takes all faults away; gives how many calls they failed.
+/// Disarms all faults and returns the number of calls that they failed.
 pub fn disarm() -> u64 {
     let mut table = table();
     let fired = table.iter().map(|armed| armed.fired).sum();
@@ -125,7 +125,7 @@ pub fn calls(call: SystemCall) -> u64 {
     table()[call as usize].calls
 }
 
-/// The fault that a call meets, if one is armed.
+/// Returns the injected fault for a call, if a fault is armed and due.
 pub(crate) fn take_fault(call: SystemCall) -> Option<InjectedFault> {
     let mut table = table();
     let armed = &mut table[call as usize];

@@ -14,25 +14,26 @@ use unitape_model::{FrameHeader, LINE, Position, flags, frame::KIND_PAD};
 /// Bytes of the longest filler: a header word counts no more lines.
 const FILLER_BYTES_MAX: u64 = u16::MAX as u64 * LINE as u64;
 
-/// The fillers of the first `bytes` of a segment: the data offset and the header of each, in order.
+/// Iterates over the fillers of the first `bytes` of a segment: the data offset and the header of each, in order.
 pub(crate) fn fillers(bytes: u64) -> impl DoubleEndedIterator<Item = (u64, FrameHeader)> {
     (0..bytes.div_ceil(FILLER_BYTES_MAX)).map(move |i| {
-        let at = i * FILLER_BYTES_MAX;
-        let lines = (bytes - at).min(FILLER_BYTES_MAX) / LINE as u64;
-        let last = if at + lines * LINE as u64 == bytes { flags::LAST } else { 0 };
-        (at, FrameHeader::new_unstamped(KIND_PAD, flags::META | last, lines as u16))
+        let offset = i * FILLER_BYTES_MAX;
+        let lines = (bytes - offset).min(FILLER_BYTES_MAX) / LINE as u64;
+        let last = if offset + lines * LINE as u64 == bytes { flags::LAST } else { 0 };
+        (offset, FrameHeader::new_unstamped(KIND_PAD, flags::META | last, lines as u16))
     })
 }
 
-/// Whether `header`, found at data offset `at` of a segment of `size` bytes that begins at `base`, is that of a filler.
-pub(crate) fn is_filler(header: FrameHeader, base: Position, at: u64, size: u64) -> bool {
+/// Returns whether `header`, found at data offset `offset` of a segment of `size` bytes that begins at `base`, is the
+/// header of a filler.
+pub(crate) fn is_filler(header: FrameHeader, base: Position, offset: u64, size: u64) -> bool {
     let length = header.len_bytes() as u64;
     header.kind() == KIND_PAD
         && header.flags() & !flags::LAST == flags::META
-        && header.is_at(base.plus(at))
-        && at.is_multiple_of(FILLER_BYTES_MAX)
+        && header.is_at(base.plus(offset))
+        && offset.is_multiple_of(FILLER_BYTES_MAX)
         && length > 0
-        && at + length < size
+        && offset + length < size
         && (header.is_last() || length == FILLER_BYTES_MAX)
 }
 
@@ -47,13 +48,14 @@ mod tests {
         for bytes in [64, 4096, FILLER_BYTES_MAX - 64, FILLER_BYTES_MAX, FILLER_BYTES_MAX + 64, size - 64] {
             let all: Vec<_> = fillers(bytes).collect();
             let mut next = 0;
-            for (i, &(at, header)) in all.iter().enumerate() {
-                assert_eq!(at, next);
+            for (i, &(offset, header)) in all.iter().enumerate() {
+                assert_eq!(offset, next);
                 assert_eq!(header.is_last(), i + 1 == all.len());
-                let header = header.with_stamp(base.plus(at));
-                assert!(is_filler(header, base, at, size), "{bytes}: {header}");
+                let header = header.with_stamp(base.plus(offset));
+                assert!(is_filler(header, base, offset, size), "{bytes}: {header}");
                 assert!(
-                    !is_filler(header, base, at + 64, size) && !is_filler(header, base.plus(size), at, size)
+                    !is_filler(header, base, offset + 64, size)
+                        && !is_filler(header, base.plus(size), offset, size)
                 );
                 next += header.len_bytes() as u64;
             }

@@ -1,36 +1,36 @@
-//! Checks of the frames that a caller appends: they must be whole, and none of the tape's own kinds.
+//! Checks of the frames that a caller appends: they must be complete, and must not have a kind that the tape reserves.
 
 use unitape_model::{FrameHeader, LINE, frame::KIND_PAD};
 
 use crate::error::{Error, Result};
 
-/// Checks that `run` is whole frames that may be appended; gives the number of non-META frames and whether
-/// the last one ends a unit.
+/// Checks that `run` is whole frames that may be appended. Returns the number of non-META frames, and whether the last
+/// frame ends a unit.
 #[inline]
 pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)> {
     check_frames_each(run, segment_bytes, |_| {})
 }
 
-/// Checks the frames of `run` as [`check_frames`] does, and gives each header to `each`.
+/// Checks the frames of `run` as [`check_frames`] does, and passes each header to `each`.
 #[inline]
 pub(crate) fn check_frames_each(
     run: &[u8],
     segment_bytes: u64,
     mut each: impl FnMut(FrameHeader),
 ) -> Result<(u64, bool)> {
-    let mut at = 0;
+    let mut offset = 0;
     let mut ordinals = 0;
     let mut last = false;
-    while at < run.len() {
-        let bad = |what| Err(Error::BadUnit { offset: at as u64, what });
-        if run.len() - at < LINE {
+    while offset < run.len() {
+        let bad = |reason| Err(Error::BadUnit { offset: offset as u64, reason });
+        if run.len() - offset < LINE {
             return bad("less than a line is left");
         }
-        let header = FrameHeader::read(&run[at..]);
+        let header = FrameHeader::read(&run[offset..]);
         if header.lines() == 0 || header.kind() <= KIND_PAD {
             return bad("no frame, or one of a kind that is the tape's own");
         }
-        if header.len_bytes() > run.len() - at {
+        if header.len_bytes() > run.len() - offset {
             return bad("the frame is longer than what is given");
         }
         if header.len_bytes() as u64 > segment_bytes {
@@ -39,12 +39,13 @@ pub(crate) fn check_frames_each(
         each(header);
         ordinals += u64::from(!header.is_meta());
         last = header.is_last();
-        at += header.len_bytes();
+        offset += header.len_bytes();
     }
     Ok((ordinals, last))
 }
 
-/// The header of a run that is one frame of few lines and a whole unit; none for all else, be it right or wrong.
+/// Returns the header of a run that is a single frame of at most four lines and a whole unit. Returns `None` for any
+/// other run, right or wrong.
 #[inline(always)] // a handful of instructions, in every append
 pub(crate) fn whole_unit(run: &[u8]) -> Option<FrameHeader> {
     // More lines are copied by a call, for which registers are put aside in any case.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariant: a hot directory belongs to one directory of a tape. The mark names that directory by its identity, so a
-//! copy of the tape finds a mark that names another one. The hot directory has the same mark, so a directory that
-//! somebody put at the same place does not pass for it. It belongs to the user who made the mark, and nobody else may
+//! copy of the tape finds a mark that names another directory. The hot directory has the same mark, so another
+//! directory at the same path does not pass for it. It belongs to the user who made the mark, and no other user may
 //! write to it.
 
 use std::fs::{File, OpenOptions};
@@ -28,15 +28,15 @@ use crate::error::{Error, FileContext, Result};
 /// The hot directory that a tape names, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HotDirectoryLookup {
-    /// The tape names none.
+    /// The tape names no hot directory.
     None,
-    /// The one it names is not there, or nothing is in it yet.
+    /// The named directory does not exist, or is still empty.
     Gone(PathBuf),
-    /// Its own.
+    /// The tape's own directory.
     Own(PathBuf),
-    /// Its own, of a version that made no marks.
+    /// The tape's own directory, from a version that made no marks.
     Early(PathBuf),
-    /// None of its own. `is_whole`: the tape that it was copied from is there and has all of it.
+    /// A directory of another tape. `is_whole`: the tape from which this one was copied exists and has all of it.
     Other { notice: HotNotice, is_whole: bool },
 }
 
@@ -65,7 +65,7 @@ const _: () = {
     assert!(offset::CRC == offset::LENGTH + 4 && offset::PATH == offset::CRC + 4);
 };
 
-/// Longest path in a mark; of a longer one it has none.
+/// Longest path in a mark; a longer path is left out.
 const PATH_MAX: usize = 4096;
 
 /// A mark that binds a hot directory to the directory of its tape.
@@ -81,25 +81,25 @@ pub(crate) struct HotMark {
 }
 
 impl HotMark {
-    /// A new one for the tape in `dir`.
+    /// Makes a mark for the tape in `dir`, with a random number for its hot directory.
     pub fn new(dir: &Path, tape: TapeId) -> Result<Self> {
         Self::with_random(dir, tape, TapeId::random()?.0)
     }
 
-    /// A mark for the tape in `dir` and a hot directory that has this random number.
+    /// Makes a mark for the tape in `dir`, with the given random number for its hot directory.
     pub fn with_random(dir: &Path, tape: TapeId, random: u128) -> Result<Self> {
         let home = DirectoryIdentity::from_dir(dir).with_context("look at", dir)?;
         let path = std::fs::canonicalize(dir).with_context("resolve", dir)?;
         Ok(Self { tape, random, home, path })
     }
 
-    /// Where the hot directory is unless a user named another.
+    /// Returns the default path of the hot directory.
     pub fn usual_place(&self) -> PathBuf {
-        // Nobody guesses this name, so nobody has made it before.
+        // No other user can guess this name, so no other user has made it before.
         Path::new(SHARED_MEMORY).join(format!("unitape-{}-{:016x}", self.tape, self.random as u64))
     }
 
-    /// Whether it names the directory at `dir`.
+    /// Returns whether the mark belongs to `tape` and to the directory at `dir`.
     pub fn is_of(&self, dir: &Path, tape: TapeId) -> bool {
         self.tape == tape && self.home.is_at(dir)
     }
@@ -108,26 +108,27 @@ impl HotMark {
         let path = self.path.as_os_str().as_bytes();
         let path = if path.len() > PATH_MAX { &[] } else { path };
         let mut out = vec![0; offset::PATH];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, MAGIC);
-        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(offset::TAPE, &self.tape.0.to_le_bytes());
-        put(offset::RANDOM, &self.random.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(0, MAGIC);
+        write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        write_field(offset::TAPE, &self.tape.0.to_le_bytes());
+        write_field(offset::RANDOM, &self.random.to_le_bytes());
         for (i, word) in self.home.0.iter().enumerate() {
-            put(offset::HOME + 8 * i, &word.to_le_bytes());
+            write_field(offset::HOME + 8 * i, &word.to_le_bytes());
         }
-        put(offset::LENGTH, &(path.len() as u32).to_le_bytes());
+        write_field(offset::LENGTH, &(path.len() as u32).to_le_bytes());
         let crc = crc32c::crc32c_append(crc32c::crc32c(&out[..offset::CRC]), path);
         out[offset::CRC..offset::PATH].copy_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(path);
         out
     }
 
-    /// Reads one; none if the bytes are not a whole one of this version. A file system of huge pages leaves zeros
-    /// after it.
+    /// Decodes a mark. Returns `None` if the bytes are no complete mark of this version. A file system of huge pages
+    /// leaves zeros after it.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let wide = |at: usize| Some(u128::from_le_bytes(bytes.get(at..at + 16)?.try_into().ok()?));
+        let word = |offset: usize| Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?));
+        let wide = |start: usize| Some(u128::from_le_bytes(bytes.get(start..start + 16)?.try_into().ok()?));
         if bytes.get(..8)? != MAGIC || word(offset::VERSION)? != FORMAT_VERSION {
             return None;
         }
@@ -144,10 +145,10 @@ impl HotMark {
         })
     }
 
-    /// The mark in a hot directory; none where there is no file of that name or it is none.
+    /// Reads the mark in a hot directory. Returns `None` if the file is absent or is no mark.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Fails if the system refuses to read the file.
     pub fn load(hot: &Path) -> Result<Option<Self>> {
         let path = hot.join(MARK);
         let mut bytes = Vec::new();
@@ -168,8 +169,8 @@ pub(crate) fn open_no_follow(path: &Path) -> std::io::Result<File> {
 /// Finds the hot directory of the tape in `paths.dir`, as far as it has one.
 ///
 /// # Errors
-/// A hot directory of its own that others may write to ([`Error::UnsafeHot`]), a name that is damaged where no mark is,
-/// or the system's refusal.
+/// Fails if other users may write to the tape's own hot directory ([`Error::UnsafeHot`]), if the name is damaged and
+/// there is no mark, or if the system refuses.
 pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup> {
     let first = named_directory(paths);
     let mark = mark_bytes(paths)?;
@@ -194,16 +195,16 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup
         return find_own(&paths.hot_mark(), &mark, hot);
     }
     let is_whole = mark.home.is_at(&mark.path);
-    let there = match HotMark::load(&hot) {
-        // Another user's directory that nobody may read: it is unknown whether it is still the same.
+    let is_there = match HotMark::load(&hot) {
+        // A directory of another user that this user may not read: it is unknown whether it is still the same.
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => true,
         other => match other? {
-            Some(there) => there.random == mark.random,
-            // Its mark is lost or damaged, so what is in it decides.
+            Some(hot_mark) => hot_mark.random == mark.random,
+            // The mark is lost or damaged, so the content of the directory decides.
             None => has_segments(&hot)?,
         },
     };
-    let notice = if is_whole || !there || is_in_use(&hot) {
+    let notice = if is_whole || !is_there || is_in_use(&hot) {
         HotNotice::Copy { hot, tape: mark.path }
     } else {
         HotNotice::Orphan { hot, tape: Some(mark.path) }
@@ -211,7 +212,7 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup
     Ok(HotDirectoryLookup::Other { notice, is_whole })
 }
 
-/// The bytes of `run/hot.mark`; none where there is no such file.
+/// Reads the bytes of `run/hot.mark`, or returns `None` if there is no such file.
 fn mark_bytes(paths: &TapePaths) -> Result<Option<Vec<u8>>> {
     let path = paths.hot_mark();
     match read_small(&path) {
@@ -220,8 +221,8 @@ fn mark_bytes(paths: &TapePaths) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn doubtful(hot: Option<PathBuf>, why: &'static str) -> HotDirectoryLookup {
-    HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, why }, is_whole: false }
+fn doubtful(hot: Option<PathBuf>, reason: &'static str) -> HotDirectoryLookup {
+    HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, reason }, is_whole: false }
 }
 
 fn has_segments(hot: &Path) -> Result<bool> {
@@ -234,24 +235,24 @@ fn has_segments(hot: &Path) -> Result<bool> {
 /// Judges the hot directory of a tape whose own mark names the tape's directory.
 fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotDirectoryLookup> {
     let owner = directory_owner(&hot)?;
-    let there = match owner {
+    let hot_mark = match owner {
         Some(_) => HotMark::load(&hot)?,
         None => None,
     };
-    if let (Some(owner), true) = (owner, there.as_ref() == Some(mark)) {
-        let Some(by) = owner_of(path)? else { return Ok(HotDirectoryLookup::Gone(hot)) };
-        check_owner(&hot, owner, by)?;
+    if let (Some(owner), true) = (owner, hot_mark.as_ref() == Some(mark)) {
+        let Some(tape_user) = owner_of(path)? else { return Ok(HotDirectoryLookup::Gone(hot)) };
+        check_owner(&hot, owner, tape_user)?;
         return Ok(HotDirectoryLookup::Own(hot));
     }
     // The mark says under which name the directory was made, unless a user had named it.
     let made = mark.usual_place();
-    if made != hot && HotMark::load(&made).is_ok_and(|there| there.as_ref() == Some(mark)) {
+    if made != hot && HotMark::load(&made).is_ok_and(|usual_mark| usual_mark.as_ref() == Some(mark)) {
         return Ok(doubtful(Some(made), "`run/hot` names another directory"));
     }
-    if owner.is_none() || there.is_none() && is_empty(&hot)? {
+    if owner.is_none() || hot_mark.is_none() && is_empty(&hot)? {
         return Ok(HotDirectoryLookup::Gone(hot));
     }
-    Ok(match there {
+    Ok(match hot_mark {
         None if has_segments(&hot)? => doubtful(Some(hot), "the mark in it is lost or damaged"),
         // Its writer had made the mark, and died before it made anything there.
         None => HotDirectoryLookup::Other { notice: HotNotice::Foreign { hot }, is_whole: false },
@@ -259,7 +260,7 @@ fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotDirectoryLoo
     })
 }
 
-/// Judges the hot directory of a tape without a mark: an earlier version made it, or somebody has removed the mark.
+/// Judges the hot directory of a tape without a mark: an earlier version made it, or a user has removed the mark.
 fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirectoryLookup> {
     let Some(owner) = directory_owner(&hot)? else { return Ok(HotDirectoryLookup::Gone(hot)) };
     if is_empty(&hot)? {
@@ -285,8 +286,8 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirect
     if !holds_tape(paths, &hot)? {
         return foreign(hot);
     }
-    let Some(by) = owner_of(&paths.hot())? else { return Ok(HotDirectoryLookup::Gone(hot)) };
-    check_owner(&hot, owner, by)?;
+    let Some(tape_user) = owner_of(&paths.hot())? else { return Ok(HotDirectoryLookup::Gone(hot)) };
+    check_owner(&hot, owner, tape_user)?;
     // Its default name says for which path it was made.
     let name = hot.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some(of_path) = name.strip_prefix(&format!("unitape-{tape}-")) {
@@ -298,7 +299,7 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirect
     Ok(HotDirectoryLookup::Early(hot))
 }
 
-/// Whether there are segments in a directory, and all of them are of this tape.
+/// Returns whether a directory has segments, all of them of this tape.
 pub(crate) fn holds_tape(paths: &TapePaths, hot: &Path) -> Result<bool> {
     let (segments, meta) = (list_segments(hot)?, TapeManifest::load(&paths.dir)?);
     Ok(!segments.is_empty() && segments.iter().all(|&index| is_segment(hot, &meta, index)))
@@ -309,15 +310,15 @@ fn find_unmarked(
     paths: &TapePaths,
     tape: TapeId,
     hot: PathBuf,
-    why: &'static str,
+    reason: &'static str,
 ) -> Result<HotDirectoryLookup> {
-    let there = match HotMark::load(&hot) {
+    let hot_mark = match HotMark::load(&hot) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => None,
         other => other?,
     };
-    match there {
+    match hot_mark {
         Some(mark) if mark.tape == tape && !mark.is_of(&paths.dir, tape) => Ok(of_other(mark, hot)),
-        _ => Ok(doubtful(Some(hot), why)),
+        _ => Ok(doubtful(Some(hot), reason)),
     }
 }
 
@@ -327,20 +328,20 @@ fn find_nameless(
     paths: &TapePaths,
     tape: TapeId,
     mark: &[u8],
-    why: &'static str,
+    reason: &'static str,
 ) -> Result<HotDirectoryLookup> {
     let Some(mark) = HotMark::decode(mark) else {
-        return Ok(doubtful(None, why));
+        return Ok(doubtful(None, reason));
     };
     let made = mark.usual_place();
-    let is_there = HotMark::load(&made)?.is_some_and(|there| there.random == mark.random);
+    let is_there = HotMark::load(&made)?.is_some_and(|hot_mark| hot_mark.random == mark.random);
     if mark.is_of(&paths.dir, tape) || !is_there && !mark.home.is_at(&mark.path) {
-        return Ok(doubtful(is_there.then_some(made), why));
+        return Ok(doubtful(is_there.then_some(made), reason));
     }
     Ok(of_other(mark, made))
 }
 
-/// Hot segments in `hot` that belong to the directory that the mark names.
+/// Describes hot segments in `hot` that belong to the directory in the mark.
 fn of_other(mark: HotMark, hot: PathBuf) -> HotDirectoryLookup {
     let is_whole = mark.home.is_at(&mark.path);
     let notice = match is_whole || is_in_use(&hot) {
@@ -350,7 +351,7 @@ fn of_other(mark: HotMark, hot: PathBuf) -> HotDirectoryLookup {
     HotDirectoryLookup::Other { notice, is_whole }
 }
 
-/// The user who owns a file of the tape; none where a writer that closes has removed it meanwhile.
+/// Returns the user who owns a file of the tape, or `None` if a closing writer has removed the file meanwhile.
 fn owner_of(path: &Path) -> Result<Option<u32>> {
     match std::fs::metadata(path) {
         Err(e) if is_absent(&e) => Ok(None),
@@ -358,7 +359,7 @@ fn owner_of(path: &Path) -> Result<Option<u32>> {
     }
 }
 
-/// Whether the file is that segment of the tape, and not a link to one.
+/// Returns whether the file is that segment of the tape, and not a link to it.
 fn is_segment(hot: &Path, meta: &TapeManifest, index: u64) -> bool {
     let path = segment_path(hot, index);
     let mut page = vec![0; HEADER_PAGE as usize];
@@ -366,7 +367,7 @@ fn is_segment(hot: &Path, meta: &TapeManifest, index: u64) -> bool {
     read.is_ok() && SegmentHeader::check(&page, meta, index, &path).is_ok()
 }
 
-/// The directory that `run/hot` names.
+/// Reads the directory that `run/hot` names.
 pub(crate) fn named_directory(paths: &TapePaths) -> Result<Option<PathBuf>> {
     let path = paths.hot();
     let text = match read_small(&path) {
@@ -378,7 +379,7 @@ pub(crate) fn named_directory(paths: &TapePaths) -> Result<Option<PathBuf>> {
     })
 }
 
-/// The directory that the text of `run/hot` names.
+/// Parses the directory in the text of `run/hot`.
 fn named_in(text: &[u8]) -> Option<PathBuf> {
     let name = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
     Path::new(name).is_absolute().then(|| PathBuf::from(name))
@@ -388,14 +389,14 @@ fn named_in(text: &[u8]) -> Option<PathBuf> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DirectoryOwner {
     pub user: u32,
-    /// As `stat` gives it: type and permissions.
+    /// Type and permissions, as `stat` returns them.
     pub mode: u32,
 }
 
-/// Owner and mode of a directory; none where there is none.
+/// Returns the owner and mode of a directory, or `None` if there is no directory.
 ///
 /// # Errors
-/// A name that is a link or no directory, or the system's refusal.
+/// Fails if the name is a link or no directory, or if the system refuses.
 pub(crate) fn directory_owner(hot: &Path) -> Result<Option<DirectoryOwner>> {
     let meta = match std::fs::symlink_metadata(hot) {
         Err(e) if is_absent(&e) => return Ok(None),
@@ -403,24 +404,24 @@ pub(crate) fn directory_owner(hot: &Path) -> Result<Option<DirectoryOwner>> {
     };
     let kind = meta.file_type();
     if !kind.is_dir() {
-        let what = if kind.is_symlink() {
+        let reason = if kind.is_symlink() {
             "is a link; a hot directory is named by its own path"
         } else if kind.is_file() || kind.is_fifo() || kind.is_socket() {
             "is a file; a hot directory is a directory"
         } else {
             "is a device; a hot directory is a directory"
         };
-        return Err(Error::UnsafeHot { path: hot.into(), what: what.into() });
+        return Err(Error::UnsafeHot { path: hot.into(), reason: reason.into() });
     }
     Ok(Some(DirectoryOwner { user: meta.uid(), mode: meta.mode() }))
 }
 
-/// Makes sure that nobody but the user `by`, this one or the system's may write to a hot directory.
-pub(crate) fn check_owner(hot: &Path, owner: DirectoryOwner, by: u32) -> Result<()> {
+/// Checks that only `owner`, this user or the system's user may write to a hot directory.
+pub(crate) fn check_owner(hot: &Path, owner: DirectoryOwner, tape_user: u32) -> Result<()> {
     let DirectoryOwner { user, mode } = owner;
-    let unsafe_hot = |what| Err(Error::UnsafeHot { path: hot.into(), what });
-    if ![by, 0, rustix::process::geteuid().as_raw()].contains(&user) {
-        return unsafe_hot(format!("belongs to user {user}, the tape to user {by}"));
+    let unsafe_hot = |reason| Err(Error::UnsafeHot { path: hot.into(), reason });
+    if ![tape_user, 0, rustix::process::geteuid().as_raw()].contains(&user) {
+        return unsafe_hot(format!("belongs to user {user}, the tape to user {tape_user}"));
     }
     if mode & 0o022 != 0 {
         return unsafe_hot(format!("has mode {:o}: others may write to it; `chmod go-w` it", mode & 0o7777));
@@ -428,25 +429,25 @@ pub(crate) fn check_owner(hot: &Path, owner: DirectoryOwner, by: u32) -> Result<
     Ok(())
 }
 
-/// Makes sure that the directory belongs to the user of this process, who is about to write to it.
+/// Checks that the directory belongs to the user of this process, who will write to it.
 pub(crate) fn check_writable(hot: &Path, owner: DirectoryOwner) -> Result<()> {
     let me = rustix::process::geteuid().as_raw();
     let user = owner.user;
     if user != me {
-        let what =
+        let reason =
             format!("belongs to user {user}, this process runs as user {me}; open the tape as user {user}");
-        return Err(Error::UnsafeHot { path: hot.into(), what });
+        return Err(Error::UnsafeHot { path: hot.into(), reason });
     }
     check_owner(hot, owner, me)
 }
 
-/// Whether a writer has the hot directory.
+/// Returns whether a writer has the hot directory in use.
 pub(crate) fn is_in_use(hot: &Path) -> bool {
     let probe = open_no_follow(&hot.join(MARK)).map(|file| file.try_lock_shared());
     matches!(probe, Ok(Err(std::fs::TryLockError::WouldBlock)))
 }
 
-/// Whether nothing is in a directory but a mark that was not finished.
+/// Returns whether a directory has nothing but an unfinished mark.
 pub(crate) fn is_empty(hot: &Path) -> Result<bool> {
     let entries = match std::fs::read_dir(hot) {
         Err(e) if is_absent(&e) => return Ok(true),
@@ -463,7 +464,7 @@ pub(crate) fn is_empty(hot: &Path) -> Result<bool> {
 /// Name under which a mark is written before it gets its own.
 pub(crate) const MARK_UNFINISHED: &str = "hot.new";
 
-/// Neither the file nor a directory above it.
+/// Returns whether the error says that the file or a directory above it does not exist.
 pub(crate) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
@@ -477,8 +478,9 @@ pub(crate) struct HotPathCache {
 }
 
 impl HotPathCache {
-    /// The hot directory of the tape, own or of an earlier version; asks the file system as little as it can.
-    pub fn locate(known: &mut Option<Self>, paths: &TapePaths, tape: TapeId) -> Result<Option<PathBuf>> {
+    /// Finds the hot directory of the tape, of this or of an earlier version. Uses `cache` to ask the file system as
+    /// little as possible.
+    pub fn locate(cache: &mut Option<Self>, paths: &TapePaths, tape: TapeId) -> Result<Option<PathBuf>> {
         let path = paths.hot();
         let text = match read_small(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -486,16 +488,16 @@ impl HotPathCache {
         };
         let mark_of =
             |hot: &Path| std::fs::symlink_metadata(hot.join(MARK)).ok().map(|meta| [meta.dev(), meta.ino()]);
-        if let Some(known) = known
-            && known.text == text
-            && mark_of(&known.hot) == Some(known.mark)
+        if let Some(entry) = cache
+            && entry.text == text
+            && mark_of(&entry.hot) == Some(entry.mark)
         {
-            return Ok(Some(known.hot.clone()));
+            return Ok(Some(entry.hot.clone()));
         }
-        *known = None;
+        *cache = None;
         match find(paths, tape)? {
             HotDirectoryLookup::Own(hot) => {
-                *known = mark_of(&hot).map(|mark| Self { text, mark, hot: hot.clone() });
+                *cache = mark_of(&hot).map(|mark| Self { text, mark, hot: hot.clone() });
                 Ok(Some(hot))
             }
             HotDirectoryLookup::Early(hot) => Ok(Some(hot)),
@@ -506,20 +508,21 @@ impl HotPathCache {
     }
 }
 
-/// The directory of the hot segments of the tape in `dir`, if it has such: its own, or of an earlier version.
+/// Returns the directory of the hot segments of the tape in `dir`, of this or of an earlier version, if there is such a
+/// directory.
 ///
 /// # Errors
-/// As [`hot_notice`].
+/// Fails as [`hot_notice`] does.
 pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
     let paths = TapePaths { dir: dir.into() };
     HotPathCache::locate(&mut None, &paths, TapeManifest::load(dir)?.id)
 }
 
-/// A notice about the hot segments that the tape in `dir` names, if there is one: the tape is a copy, or its hot
-/// directory is none of its own. Commands print it before they read or write a tape.
+/// Returns a notice about the hot segments that the tape in `dir` names: the tape is a copy, or the hot directory
+/// belongs to another tape. Commands print the notice before they read or write a tape.
 ///
 /// # Errors
-/// Not a tape, a hot directory that cannot be trusted, or the system's refusal.
+/// Fails if `dir` is no tape, if the hot directory cannot be trusted, or if the system refuses.
 pub fn hot_notice(dir: &Path) -> Result<Option<HotNotice>> {
     let paths = TapePaths { dir: dir.into() };
     if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
@@ -545,9 +548,9 @@ mod tests {
         let with_zeros = [&bytes[..], &[0; 100]].concat();
         assert_eq!(HotMark::decode(&with_zeros), Some(mark));
         for bit in 0..bytes.len() * 8 {
-            let mut other = bytes.clone();
-            other[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(HotMark::decode(&other), None, "bit {bit}");
+            let mut altered_bytes = bytes.clone();
+            altered_bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(HotMark::decode(&altered_bytes), None, "bit {bit}");
         }
         for length in 0..bytes.len() {
             assert_eq!(HotMark::decode(&bytes[..length]), None, "{length} bytes");

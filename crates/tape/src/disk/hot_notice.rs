@@ -17,15 +17,15 @@ pub enum HotNotice {
     Orphan {
         /// The hot directory.
         hot: PathBuf,
-        /// Where that tape was; none if an earlier version wrote it.
+        /// The path where that tape was; `None` if an earlier version wrote it.
         tape: Option<PathBuf>,
     },
     /// The tape has hot segments, and a file that says where or whose they are is lost, damaged or another's.
     Doubtful {
-        /// The hot directory; none where nothing names it any more.
+        /// The hot directory; `None` if no file names it any more.
         hot: Option<PathBuf>,
         /// The reason.
-        why: &'static str,
+        reason: &'static str,
     },
     /// `run/hot` names a directory that is no hot directory of this tape.
     Foreign {
@@ -40,7 +40,7 @@ pub enum HotNotice {
 }
 
 impl HotNotice {
-    /// The problem without its remedy, where the newest part may be missing; otherwise the whole notice.
+    /// Describes the problem without its remedy if the newest part may be missing; otherwise returns the whole notice.
     pub(crate) fn fault(&self) -> String {
         let part = "the newest part of this tape may be in";
         match self {
@@ -54,15 +54,18 @@ impl HotNotice {
                     hot.display()
                 )
             }
-            Self::Doubtful { hot: Some(hot), why } => {
-                format!("{part} the hot segments in {}: {why}", hot.display())
+            Self::Doubtful { hot: Some(hot), reason } => {
+                format!("{part} the hot segments in {}: {reason}", hot.display())
             }
-            Self::Doubtful { hot: None, why } => format!("{part} hot segments that nothing names: {why}"),
+            Self::Doubtful { hot: None, reason: cause } => {
+                format!("{part} hot segments that nothing names: {cause}")
+            }
             Self::Copy { .. } | Self::Foreign { .. } | Self::Early { .. } => self.to_string(),
         }
     }
 
-    /// Whether the newest part of the tape may be in hot segments that nobody reads. A writer refuses such a tape.
+    /// Returns whether the newest part of the tape may be in hot segments that no process reads. A writer refuses such
+    /// a tape.
     pub fn may_miss_part(&self) -> bool {
         matches!(self, Self::Orphan { .. } | Self::Doubtful { .. })
     }

@@ -22,9 +22,9 @@ pub const SEGMENT_BYTES_MIN: u64 = 4096;
 /// Greatest segment.
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 36;
 
-/// Greatest index of a segment; files that are named further are none of ours.
+/// Greatest index of a segment. unitape ignores files with a greater index.
 pub(crate) const SEGMENT_INDEX_MAX: u64 = (1 << 27) - 1;
-/// No position or ordinal is greater: what says so is damaged, and sums cannot overflow.
+/// No position or ordinal is greater. A greater value is damage, and sums cannot overflow.
 pub(crate) const PLACE_MAX: u64 = 1 << 63;
 
 /// Identity of a tape, 128 bits chosen by its creator.
@@ -32,10 +32,10 @@ pub(crate) const PLACE_MAX: u64 = 1 << 63;
 pub struct TapeId(pub u128);
 
 impl TapeId {
-    /// A new identity, from the system's randomness.
+    /// Makes a new identity from the system's random numbers.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Fails if the system refuses to read `/dev/urandom`.
     pub fn random() -> Result<Self> {
         let path = Path::new("/dev/urandom");
         let mut bytes = [0; 16];
@@ -77,18 +77,22 @@ impl TapeManifest {
             Ok(Ok(text)) => text,
             Ok(Err(_)) => return Err(Error::damage(&path, 0, "tape.toml is not text")),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::NotATape { path: dir.into(), what: "there is no tape.toml in it" });
+                return Err(Error::NotATape { path: dir.into(), reason: "there is no tape.toml in it" });
             }
             Err(e) => return Err(e).with_context("read", &path),
         };
-        let bad = |what: String| Error::damage(&path, 0, what);
+        let bad = |reason: String| Error::damage(&path, 0, reason);
         let version = text.parse::<toml::Table>().map_err(|e| bad(e.message().into()))?;
         match version.get("format").and_then(toml::Value::as_integer) {
             Some(v) if v == FORMAT_VERSION as i64 => {}
             Some(v) => {
-                return Err(Error::ForeignVersion { path, found: v.unsigned_abs(), known: FORMAT_VERSION });
+                return Err(Error::ForeignVersion {
+                    path,
+                    version: v.unsigned_abs(),
+                    supported_version: FORMAT_VERSION,
+                });
             }
-            None => return Err(Error::NotATape { path: dir.into(), what: "tape.toml names no format" }),
+            None => return Err(Error::NotATape { path: dir.into(), reason: "tape.toml names no format" }),
         }
         let meta: TapeManifestToml = toml::from_str(&text).map_err(|e| bad(e.message().into()))?;
         let id = u128::from_str_radix(&meta.tape, 16).map_err(|e| bad(format!("tape id: {e}")))?;
@@ -99,7 +103,7 @@ impl TapeManifest {
         Ok(Self { id: TapeId(id), segment_bytes: meta.segment_bytes })
     }
 
-    /// The text of `tape.toml`.
+    /// Writes the text of `tape.toml`.
     pub(crate) fn text(&self) -> String {
         format!(
             "format = {FORMAT_VERSION}\ntape = \"{}\"\nsegment_bytes = {}\nchecksum_span = {CHECKSUM_SPAN}\n",
@@ -178,12 +182,12 @@ impl TapePaths {
     }
 }
 
-/// Name of segment `index` in `dir`.
+/// Returns the path of segment `index` in `dir`.
 pub(crate) fn segment_path(dir: &Path, index: u64) -> PathBuf {
     dir.join(format!("{index:016x}.seg"))
 }
 
-/// Indices of the segments in `dir`, ascending; none where there is no such directory.
+/// Lists the indices of the segments in `dir`, ascending; empty if there is no such directory.
 pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u64>> {
     list_of(dir, ".seg")
 }
@@ -235,10 +239,10 @@ pub(crate) fn read_start(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>
     Ok(out)
 }
 
-/// Opens a regular file to read from. A pipe in its place would wait for its writer, a device for whatever it does.
+/// Opens a regular file for reading. Opening a pipe would wait for its writer, and opening a device may do anything.
 ///
 /// # Errors
-/// Fails with [`std::io::ErrorKind::InvalidData`] if it is no regular file, and with what the system says if it refuses.
+/// Fails with [`std::io::ErrorKind::InvalidData`] if it is no regular file, and with the system's error if it refuses.
 pub fn open_regular(path: &Path) -> std::io::Result<fs::File> {
     open_regular_with(fs::File::options().read(true), path)
 }
@@ -246,15 +250,16 @@ pub fn open_regular(path: &Path) -> std::io::Result<fs::File> {
 /// Opens a regular file with `options`, as [`open_regular`] does.
 ///
 /// # Errors
-/// As those of [`open_regular`].
+/// Fails as [`open_regular`] does.
 pub fn open_regular_with(options: &mut fs::OpenOptions, path: &Path) -> std::io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
-    let other = || std::io::Error::new(std::io::ErrorKind::InvalidData, "it is no regular file");
+    let not_regular = || std::io::Error::new(std::io::ErrorKind::InvalidData, "it is no regular file");
     let opened = options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path);
-    let file = opened.map_err(|e| if e.kind() == std::io::ErrorKind::IsADirectory { other() } else { e })?;
+    let file =
+        opened.map_err(|e| if e.kind() == std::io::ErrorKind::IsADirectory { not_regular() } else { e })?;
     // Of the open file: the name may mean another one by now.
     if !file.metadata()?.is_file() {
-        return Err(other());
+        return Err(not_regular());
     }
     Ok(file)
 }
@@ -262,7 +267,7 @@ pub fn open_regular_with(options: &mut fs::OpenOptions, path: &Path) -> std::io:
 /// How the names of files begin that wait to be used again.
 pub(crate) const SPARE: &str = "spare-";
 
-/// Removes segments that were made and not yet put in their place, and those that wait to be used again.
+/// Removes segments that are not yet in their place, and spare segments.
 pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).with_context("list", dir)? {
         let entry = entry.with_context("list", dir)?;
@@ -274,11 +279,14 @@ pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file of that name is a segment without its place.
+/// Returns whether a file of that name is a segment that does not have its index yet.
 pub(crate) fn is_unfinished(name: &str) -> bool {
     let is_index = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let of = |start| name.strip_prefix(start).is_some_and(is_index);
-    of("prepared-") || of("making-") || of(SPARE) || name == "making-first"
+    let has_index_after = |start| name.strip_prefix(start).is_some_and(is_index);
+    has_index_after("prepared-")
+        || has_index_after("making-")
+        || has_index_after(SPARE)
+        || name == "making-first"
 }
 
 /// Removes a file that may be gone already.
@@ -340,22 +348,24 @@ pub(crate) struct SegmentHeader {
 impl SegmentHeader {
     pub fn encode(&self) -> [u8; offset::END] {
         let mut out = [0; offset::END];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(offset::MAGIC, MAGIC);
-        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(offset::TAPE, &self.meta.id.0.to_le_bytes());
-        put(offset::INDEX, &self.index.to_le_bytes());
-        put(offset::BASE, &(self.index * self.meta.segment_bytes).to_le_bytes());
-        put(offset::SEGMENT_BYTES, &self.meta.segment_bytes.to_le_bytes());
-        put(offset::FIRST_ORDINAL, &self.first_ordinal.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(offset::MAGIC, MAGIC);
+        write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        write_field(offset::TAPE, &self.meta.id.0.to_le_bytes());
+        write_field(offset::INDEX, &self.index.to_le_bytes());
+        write_field(offset::BASE, &(self.index * self.meta.segment_bytes).to_le_bytes());
+        write_field(offset::SEGMENT_BYTES, &self.meta.segment_bytes.to_le_bytes());
+        write_field(offset::FIRST_ORDINAL, &self.first_ordinal.to_le_bytes());
         let crc = crc32c::crc32c(&out[..offset::CRC]);
         out[offset::CRC..].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
-    /// Reads a page whose checksum matches, of whatever tape it is.
+    /// Reads a page with a matching checksum, whichever tape it belongs to.
     pub fn read(page: &[u8]) -> Option<Self> {
-        let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
+        let u64_at =
+            |offset: usize| u64::from_le_bytes(page[offset..offset + 8].try_into().expect("eight bytes"));
         let sound = page.len() >= offset::END
             && page[..8] == *MAGIC
             && page[offset::CRC..offset::END] == crc32c::crc32c(&page[..offset::CRC]).to_le_bytes()
@@ -369,10 +379,11 @@ impl SegmentHeader {
         })
     }
 
-    /// Reads the page and checks that it belongs to segment `index` of the tape; gives its first ordinal.
+    /// Reads the page and checks that it belongs to segment `index` of the tape. Returns its first ordinal.
     pub fn check(page: &[u8], meta: &TapeManifest, index: u64, path: &Path) -> Result<u64> {
-        let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
-        let bad = |at: usize, what: &str| Err(Error::damage(path, at as u64, what));
+        let u64_at =
+            |offset: usize| u64::from_le_bytes(page[offset..offset + 8].try_into().expect("eight bytes"));
+        let bad = |fault_offset: usize, reason: &str| Err(Error::damage(path, fault_offset as u64, reason));
         if page.len() < offset::END || page[..8] != *MAGIC {
             return bad(offset::MAGIC, "the header page does not start with the tape's magic");
         }
@@ -381,8 +392,12 @@ impl SegmentHeader {
             return bad(offset::CRC, "the checksum of the header page does not match");
         }
         if u64_at(offset::VERSION) != FORMAT_VERSION {
-            let found = u64_at(offset::VERSION);
-            return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+            let version = u64_at(offset::VERSION);
+            return Err(Error::ForeignVersion {
+                path: path.into(),
+                version,
+                supported_version: FORMAT_VERSION,
+            });
         }
         if page[offset::TAPE..offset::INDEX] != meta.id.0.to_le_bytes() {
             return bad(offset::TAPE, "the segment belongs to another tape");

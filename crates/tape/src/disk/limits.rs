@@ -1,10 +1,10 @@
-//! The limits of what is kept of a tape, as its state page has them.
+//! The retention limits of a tape, as its state page stores them.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// How much of a tape is kept. None of a limit is none; without any everything is kept.
+/// The limits on the size and age of a tape. Retention removes nothing if all limits are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionLimits {
     /// About this much of its end, in whole segments.
@@ -15,7 +15,7 @@ pub struct RetentionLimits {
     pub days: Option<u32>,
     /// How long removal is announced before it happens.
     pub notice: Duration,
-    /// Named cursors hold what they have not read, but no more than this many bytes of the tape's end.
+    /// Named cursors hold their unread part of the tape, but at most this many bytes before the tape's end.
     pub hold_for_cursors: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Default for RetentionLimits {
 }
 
 impl RetentionLimits {
-    /// Whether anything ever goes.
+    /// Returns whether any limit removes segments.
     pub fn is_limited(&self) -> bool {
         self.bytes.is_some() || self.is_timed()
     }

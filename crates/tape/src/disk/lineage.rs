@@ -7,13 +7,13 @@
 //!  a place (epoch 4, position P): a later epoch began before P, so what P counts is gone; reading continues there
 //! ```
 //!
-//! Each opening for writing has an epoch, one more than the one before. `run/lineage` keeps the last epoch, and a
-//! list of cuts: (epoch, position at which it began) of those openings that may have taken away something a reader
-//! had seen. The least of the later cuts is where a place continues, unless all of them are at or after it. The file
-//! is written whole, flushed and renamed before a frame of its epoch is on the tape, and it survives a clean close.
+//! Each opening for writing has an epoch, one more than the previous one. `run/lineage` stores the last epoch and a
+//! list of cuts. A cut is the epoch and start position of an opening that may have removed data that a reader had seen.
+//! A point continues at the least of the later cuts, unless all of them are at or after it. The file is written whole,
+//! flushed and renamed before a frame of its epoch is on the tape, and it survives a clean close.
 //!
-//! The state page says the epoch as well, in word 16. The writer raises it after recovery has replaced what it cut:
-//! a reader that sees the new epoch there finds no cut segment under its name any more.
+//! The state page has the epoch too, in word 16. The writer raises it after recovery has replaced the cut segments: a
+//! reader that sees the new epoch finds no cut segment under its name any more.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use crate::disk::state_page::StatePage;
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result, optional};
 
-/// A position, and the epoch in which it was read: what a holder stores to find its place after a power loss.
+/// A position with the epoch in which it was read. A holder stores it to find its position after a power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineagePoint {
     /// Epoch of the writer under which the position was read; 0: unknown.
     pub epoch: u64,
-    /// The holder has dealt with everything before it.
+    /// The holder has processed everything before this position.
     pub position: Position,
 }
 
@@ -39,7 +39,7 @@ pub struct LineagePoint {
 pub struct ReaderRewind {
     /// Where the reader was.
     pub from: Position,
-    /// Where it continues: what it read after this position is not on the tape any more.
+    /// The position where the reader continues. Whatever it read after this position is no longer on the tape.
     pub to: Position,
 }
 
@@ -56,10 +56,10 @@ pub(crate) struct Lineage {
     tape: TapeId,
     /// Epoch of the last opening.
     pub epoch: u64,
-    /// Epoch with which this lineage began. A place of an earlier one, or of one after `epoch`, is of a lineage that
-    /// was lost.
+    /// Epoch with which this lineage began. A point of an earlier epoch, or of an epoch after `epoch`, belongs to a
+    /// lineage that was lost.
     pub first: u64,
-    /// Boot of the machine in which the writer of `epoch` opened; none once it closed.
+    /// Boot of the machine in which the writer of `epoch` opened; `None` after a clean close.
     pub open: Option<u128>,
     /// Ascending in both.
     cuts: Vec<LineageCut>,
@@ -67,7 +67,8 @@ pub(crate) struct Lineage {
 
 const MAGIC: &[u8; 8] = b"UNITLINE";
 
-/// Cuts that are kept; with more, the two oldest become one that rewinds as far as the further of them.
+/// Greatest number of stored cuts. Beyond it, the two oldest become a single cut that rewinds as far as the further of
+/// them.
 const CUTS_MAX: usize = 251;
 
 mod offset {
@@ -98,22 +99,22 @@ pub(crate) struct EpochLimits {
     /// The tape is made just now.
     pub created: bool,
     /// The greatest epoch that another file names.
-    pub known: u64,
+    pub known_epoch: u64,
     /// The least epoch that the caller accepts.
     pub least: u64,
     /// The epoch with which a lineage begins.
     pub first: u64,
-    /// The epoch that the caller asks for, later than all that are known; 0: the next one.
-    pub asked: u64,
+    /// The epoch that the caller requests, later than all known epochs; 0: the next epoch.
+    pub requested_epoch: u64,
 }
 
 impl Lineage {
-    /// Where the lineage of a tape is.
+    /// Returns the path of the tape's lineage file.
     pub fn path(paths: &TapePaths) -> PathBuf {
         paths.run().join("lineage")
     }
 
-    /// Reads the lineage of tape `tape`; none where there is no such file.
+    /// Reads the lineage of tape `tape`, or returns `None` if there is no such file.
     pub fn load(paths: &TapePaths, tape: TapeId) -> Result<Option<Self>> {
         let path = Self::path(paths);
         let Some(text) = read(&path, 4096)? else { return Ok(None) };
@@ -134,22 +135,22 @@ impl Lineage {
         Ok(Some(lineage))
     }
 
-    /// A lineage in the place of a damaged file; `known` is the greatest epoch that another file names, `open` the
-    /// boot in which a writer has the tape, `wall_us` the time.
+    /// Makes a lineage that replaces a damaged file. `known_epoch` is the greatest epoch in the tape's other files,
+    /// `open` the boot in which a writer has the tape open, `wall_us` the time.
     ///
-    /// It does not go back: its epoch is that of the damaged file if the header is intact, otherwise one that is later
-    /// than all that may have been. Places of earlier epochs continue at the oldest position.
+    /// The epoch never goes back. It is that of the damaged file if the header is intact; otherwise it is later than
+    /// every epoch that may have been used. Points of earlier epochs resume at the oldest position.
     pub fn rebuild(
         paths: &TapePaths,
         tape: TapeId,
-        known: u64,
+        known_epoch: u64,
         open: Option<u128>,
         wall_us: u64,
     ) -> Result<Self> {
         let path = Self::path(paths);
         let text = read(&path, 4096)?.unwrap_or_default();
         if let Ok(mut lineage) = check(&text, &path, tape) {
-            lineage.epoch = lineage.epoch.max(known);
+            lineage.epoch = lineage.epoch.max(known_epoch);
             lineage.first = lineage.epoch;
             return Ok(lineage);
         }
@@ -158,24 +159,26 @@ impl Lineage {
         let is_intact = text.len() > offset::CUTS && crc32c::crc32c(cuts) == u32_at(&text, offset::CUTS_CRC);
         let cut = cuts.chunks_exact(CUT_BYTES).map(|cut| u64_at(cut, 0)).filter(|_| is_intact).max();
         // A lineage that was lost before began with the time in microseconds, and may have come further since.
-        let epoch = known.max(cut.unwrap_or(0)).max(wall_us).saturating_add(LOST_EPOCHS).clamp(1, PLACE_MAX);
+        let epoch =
+            known_epoch.max(cut.unwrap_or(0)).max(wall_us).saturating_add(LOST_EPOCHS).clamp(1, PLACE_MAX);
         Ok(Self { tape, epoch, first: epoch, open, cuts: Vec::new() })
     }
 
-    /// The lineage of a tape that begins at `origin`, carried on from one that writers of earlier epochs had: their
-    /// places up to the origin stay valid, and those after it continue there.
+    /// Makes the lineage of a tape that begins at `origin` and continues one that earlier epochs wrote. Earlier points
+    /// up to the origin stay valid; points after it resume at the origin.
     pub fn begin(tape: TapeId, epoch: u64, origin: Position) -> Self {
         Self { tape, epoch, first: 1, open: None, cuts: vec![LineageCut { epoch, position: origin }] }
     }
 
-    /// The lineage of the next opening: of `before`, or one that begins.
+    /// Makes the lineage of the next opening: continues `before`, or begins a new lineage if there is no earlier one.
     pub fn next(before: Option<Self>, past: &EpochLimits, paths: &TapePaths) -> Result<Self> {
-        let EpochLimits { tape, created, known, least, first, asked } = *past;
+        let EpochLimits { tape, created, known_epoch, least, first, requested_epoch } = *past;
         let Some(mut lineage) = before else {
-            let epoch = first.max(known.saturating_add(1)).max(least).max(asked).min(PLACE_MAX);
+            let epoch =
+                first.max(known_epoch.saturating_add(1)).max(least).max(requested_epoch).min(PLACE_MAX);
             return Ok(Self { tape, epoch, first: epoch, open: None, cuts: Vec::new() });
         };
-        lineage.epoch = lineage.epoch.max(known).saturating_add(1).max(asked).min(PLACE_MAX);
+        lineage.epoch = lineage.epoch.max(known_epoch).saturating_add(1).max(requested_epoch).min(PLACE_MAX);
         if lineage.epoch < least {
             let path = paths.dir.clone();
             return Err(Error::OldEpoch { path, epoch: lineage.epoch, least });
@@ -202,13 +205,14 @@ impl Lineage {
         }
     }
 
-    /// Whether the last thing that happened is a cut at `position` by the epoch after `epoch`.
+    /// Returns whether the last entry is a cut at `position` by the epoch after `epoch`.
     pub fn ends_with_cut(&self, epoch: u64, position: Position) -> bool {
         let cut = LineageCut { epoch: epoch.saturating_add(1), position };
         self.epoch == cut.epoch && self.cuts.last() == Some(&cut)
     }
 
-    /// Where a place continues: before its position if a later epoch cut it off.
+    /// Returns the position where a reader of `point` resumes: before the point's position if a later epoch cut the
+    /// tape back.
     pub fn resume(&self, point: LineagePoint) -> Position {
         let LineagePoint { epoch, position } = point;
         if epoch != 0 && (epoch < self.first || epoch > self.epoch) {
@@ -223,8 +227,8 @@ impl Lineage {
         let (path, temp) = (Self::path(paths), paths.run().join("making-lineage"));
         let is_new = !path.exists();
         let written = (|| {
-            let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-            let file = sys::open(&temp, &how).with_context("create", &temp)?;
+            let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
+            let file = sys::open(&temp, &options).with_context("create", &temp)?;
             sys::write_at(&file, &self.encode(), 0).with_context("write", &temp)?;
             sys::sync_data(&file).with_context("flush", &temp)?;
             sys::rename(&temp, &path).with_context("rename", &path)?;
@@ -237,7 +241,7 @@ impl Lineage {
         if is_new { sync_dir(&paths.dir) } else { Ok(()) }
     }
 
-    /// The bytes of its file.
+    /// Encodes the lineage as the bytes of its file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; offset::CUTS];
         for cut in &self.cuts {
@@ -245,16 +249,17 @@ impl Lineage {
             out.extend(cut.position.0.to_le_bytes());
         }
         let cuts_crc = crc32c::crc32c(&out[offset::CUTS..]);
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, MAGIC);
-        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(offset::TAPE, &self.tape.0.to_le_bytes());
-        put(offset::EPOCH, &self.epoch.to_le_bytes());
-        put(offset::FIRST, &self.first.to_le_bytes());
-        put(offset::BOOT, &self.open.unwrap_or(0).to_le_bytes());
-        put(offset::OPEN, &u32::from(self.open.is_some()).to_le_bytes());
-        put(offset::COUNT, &(self.cuts.len() as u32).to_le_bytes());
-        put(offset::CUTS_CRC, &cuts_crc.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(0, MAGIC);
+        write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        write_field(offset::TAPE, &self.tape.0.to_le_bytes());
+        write_field(offset::EPOCH, &self.epoch.to_le_bytes());
+        write_field(offset::FIRST, &self.first.to_le_bytes());
+        write_field(offset::BOOT, &self.open.unwrap_or(0).to_le_bytes());
+        write_field(offset::OPEN, &u32::from(self.open.is_some()).to_le_bytes());
+        write_field(offset::COUNT, &(self.cuts.len() as u32).to_le_bytes());
+        write_field(offset::CUTS_CRC, &cuts_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..offset::CRC]);
         out[offset::CRC..offset::CUTS].copy_from_slice(&crc.to_le_bytes());
         out
@@ -264,19 +269,20 @@ impl Lineage {
 /// Openings that may have been between an epoch that another file names and the last one of a lineage that is lost.
 const LOST_EPOCHS: u64 = 1 << 20;
 
-/// The epoch that `run/lineage` names; 0 where there is none.
+/// Reads the epoch in `run/lineage`; 0 if there is no such file.
 pub(crate) fn newest_epoch(paths: &TapePaths, tape: TapeId) -> Result<u64> {
     let path = Lineage::path(paths);
     let Some(text) = read(&path, offset::CUTS as u64)? else { return Ok(0) };
     Ok(check(&text, &path, tape)?.epoch)
 }
 
-/// The epoch whose frames a reader finds now: that of the state page, or of a tape that nobody writes its lineage's.
+/// Returns the epoch whose frames a reader finds now: the epoch of the state page, or of the lineage if no process
+/// writes the tape.
 ///
-/// A lineage that cannot be read gives 0, unknown: what is read under it is rewound by every cut.
+/// An unreadable lineage gives 0, unknown: every cut rewinds a reader of that epoch.
 ///
 /// # Errors
-/// Fails if the system is out of descriptors or memory: the epoch is then neither known nor unknown, and a reader that
+/// Fails if the system is out of descriptors or memory. The epoch is then neither known nor unknown, and a reader that
 /// compared two answers would look for its segment for ever.
 pub(crate) fn current_epoch(paths: &TapePaths, tape: TapeId, page: Option<&StatePage>) -> Result<u64> {
     match page.map_or(0, StatePage::epoch) {
@@ -285,7 +291,7 @@ pub(crate) fn current_epoch(paths: &TapePaths, tape: TapeId, page: Option<&State
     }
 }
 
-/// Makes sure that no later writer has opened the tape than the one of `epoch`.
+/// Checks that no later writer than that of `epoch` has opened the tape.
 pub(crate) fn check_newest(paths: &TapePaths, tape: TapeId, epoch: u64) -> Result<()> {
     let newest = newest_epoch(paths, tape)?;
     // Another than ours is a later one, also where the lineage was lost meanwhile and began again.
@@ -295,12 +301,12 @@ pub(crate) fn check_newest(paths: &TapePaths, tape: TapeId, epoch: u64) -> Resul
     Ok(())
 }
 
-/// This boot of the machine, as a number; 0 where the system does not say.
+/// Converts the id of this boot of the machine to a number; 0 if the system does not tell the id.
 pub(crate) fn boot_number(id: &str) -> u128 {
     u128::from_str_radix(&id.replace('-', ""), 16).unwrap_or(0)
 }
 
-/// The first bytes of the file at `path`; none where there is no such file.
+/// Reads at most `bytes_max` bytes of the file at `path`, or returns `None` if there is no such file.
 fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     match read_start(path, bytes_max) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -313,18 +319,19 @@ fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
     if text.len() < offset::CUTS || text[..8] != *MAGIC {
         return Err(damage(path, 0, "this is no lineage"));
     }
-    // Before the version: only a version that somebody wrote is a foreign one.
+    // Checked before the version: only an intact file can have a foreign version.
     if crc32c::crc32c(&text[..offset::CRC]) != u32_at(text, offset::CRC) {
         return Err(damage(path, offset::CRC, "the lineage does not match its checksum"));
     }
-    let found = u64_at(text, offset::VERSION);
-    if found != FORMAT_VERSION {
-        return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+    let version = u64_at(text, offset::VERSION);
+    if version != FORMAT_VERSION {
+        return Err(Error::ForeignVersion { path: path.into(), version, supported_version: FORMAT_VERSION });
     }
-    let u128_at = |at: usize| u128::from_le_bytes(text[at..at + 16].try_into().expect("sixteen bytes"));
+    let u128_at =
+        |offset: usize| u128::from_le_bytes(text[offset..offset + 16].try_into().expect("sixteen bytes"));
     let id = TapeId(u128_at(offset::TAPE));
     if id != tape {
-        return Err(Error::ForeignTape { path: path.into(), found: id, wanted: tape });
+        return Err(Error::ForeignTape { path: path.into(), tape_id: id, expected_id: tape });
     }
     Ok(Lineage {
         tape,
@@ -338,17 +345,17 @@ fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
 /// The remedy for a damaged lineage.
 pub(crate) const LINEAGE_WAY: &str = "; `unitape tape repair DIR --apply` makes it again";
 
-fn damage(path: &Path, at: usize, what: &str) -> Error {
-    let what = format!("{what}{LINEAGE_WAY}");
-    Error::damage(path, at as u64, what)
+fn damage(path: &Path, offset: usize, reason: &str) -> Error {
+    let message = format!("{reason}{LINEAGE_WAY}");
+    Error::damage(path, offset as u64, message)
 }
 
-fn u64_at(text: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"))
+fn u64_at(text: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(text[offset..offset + 8].try_into().expect("eight bytes"))
 }
 
-fn u32_at(text: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(text[at..at + 4].try_into().expect("four bytes"))
+fn u32_at(text: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(text[offset..offset + 4].try_into().expect("four bytes"))
 }
 
 #[cfg(test)]
@@ -356,8 +363,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn past(known: u64, least: u64, first: u64) -> EpochLimits {
-        EpochLimits { tape: TapeId(7), created: false, known, least, first, asked: 0 }
+    fn past(known_epoch: u64, least: u64, first: u64) -> EpochLimits {
+        EpochLimits { tape: TapeId(7), created: false, known_epoch, least, first, requested_epoch: 0 }
     }
 
     fn paths(dir: &Path) -> TapePaths {
@@ -392,11 +399,11 @@ mod tests {
         assert!(matches!(check_newest(&paths, TapeId(7), 11), Err(Error::Fenced { newest: 12, .. })));
         check_newest(&paths, TapeId(7), 12).unwrap();
         let text = std::fs::read(Lineage::path(&paths)).unwrap();
-        for at in 0..text.len() {
+        for offset in 0..text.len() {
             let mut text = text.clone();
-            text[at] ^= 1;
+            text[offset] ^= 1;
             std::fs::write(Lineage::path(&paths), &text).unwrap();
-            assert!(Lineage::load(&paths, TapeId(7)).is_err(), "byte {at}");
+            assert!(Lineage::load(&paths, TapeId(7)).is_err(), "byte {offset}");
         }
         for length in [0, 8, 79, 80, 96, text.len() - 1] {
             std::fs::write(Lineage::path(&paths), &text[..length]).unwrap();

@@ -1,4 +1,4 @@
-//! Locks on files, and what they say about their holders.
+//! Locks on files, and the information about their holders.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    pub fn take(path: &Path) -> Result<Self> {
+    pub fn acquire(path: &Path) -> Result<Self> {
         loop {
             let mut file = sys::open_or_make(path).with_context("open", path)?;
             if !lock_exclusive(&file).with_context("lock", path)? {
@@ -42,7 +42,8 @@ impl FileLock {
         }
     }
 
-    /// Says who holds the lock. At no moment does the file say nothing: that means that the tape was closed.
+    /// Writes the holder of the lock into the file. The file is never empty meanwhile: an empty file means that the
+    /// tape was closed.
     pub fn sign(&mut self, text: &str) -> Result<()> {
         sys::write_at(&self.file, text.as_bytes(), 0)
             .and_then(|()| sys::set_len(&self.file, text.len() as u64))
@@ -65,8 +66,8 @@ impl Drop for FileLock {
     }
 }
 
-/// Locks a file for this open file alone; false if somebody has done so. A process that looks whether somebody has takes a
-/// shared lock for a moment. It may be held up in that moment, so it is waited for.
+/// Locks a file for this open file alone; false if another process has locked it. A process that looks for a lock takes
+/// a shared lock for a moment. It may be held up in that moment, so this function waits for it.
 pub(crate) fn lock_exclusive(file: &File) -> io::Result<bool> {
     let (since, mut tries) = (Instant::now(), 0);
     loop {
@@ -76,10 +77,10 @@ pub(crate) fn lock_exclusive(file: &File) -> io::Result<bool> {
             Err(TryLockError::WouldBlock) => {}
         }
         match file.try_lock_shared() {
-            // Only who looks was there.
+            // Only a process that looks had the lock.
             Ok(()) => file.unlock()?,
             Err(TryLockError::Error(e)) => return Err(e),
-            // A writer that removes what nobody holds locks it for a moment, too.
+            // A writer that removes an unused file also locks it for a moment.
             Err(TryLockError::WouldBlock) => tries += 1,
         }
         if tries > 10 || since.elapsed() > LOOKS_MAX {
@@ -89,18 +90,19 @@ pub(crate) fn lock_exclusive(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Nobody looks for as long.
+/// No process looks for as long.
 const LOOKS_MAX: Duration = Duration::from_secs(30);
 
-/// The process that has the tape open for writing.
+/// Returns the process that has the tape open for writing.
 ///
 /// # Errors
-/// As [`holder`].
+/// Fails as [`holder`] does.
 pub(crate) fn lock_writer_pid(paths: &TapePaths) -> Result<Option<u64>> {
     holder(&paths.writer_lock())
 }
 
-/// Returns the process that holds the lock at `path`. Without such a file, or without the right to read it, nobody does.
+/// Returns the process that holds the lock at `path`. Returns `None` if there is no such file, or if this user may not
+/// read it.
 ///
 /// # Errors
 /// Fails if the system is out of descriptors or memory: a holder would be taken for none.
@@ -117,12 +119,12 @@ fn pid_in(path: &Path) -> u64 {
     field(&text, "pid").and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
-/// The value of `name` in lines of `name value`.
+/// Returns the value of `name` in lines of `name value`.
 pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// Identity of this boot of the machine, empty where the system does not report it.
+/// Returns the identity of this boot of the machine, empty if the system does not report it.
 pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }

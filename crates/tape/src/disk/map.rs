@@ -39,8 +39,8 @@ pub(crate) struct MappedSegment {
     /// On a file system that lives in memory: its pages are there from the start and cost nothing to keep.
     in_memory: bool,
     /// The process whose reader's lock is on the file. A child that was forked has the same lock.
-    held: Option<u32>,
-    /// Its pages are in this process's page table, or will be soon.
+    lock_pid: Option<u32>,
+    /// The segment's pages are in this process's page table, or will be soon.
     entered: bool,
     /// Data offset up to which the file has its blocks, as far as this process has reserved them.
     reserved: Arc<AtomicU64>,
@@ -51,7 +51,8 @@ pub(crate) struct MappedSegment {
 pub(crate) enum SegmentAllocation {
     /// All of it at once: mapped memory to be written to at any time.
     Ready,
-    /// In a file system in memory, blocks a little ahead of who writes, and no pages: for who writes by calls.
+    /// In a file system in memory: reserve blocks a little ahead of the writer, and no pages. For a writer that writes
+    /// by system calls.
     ByAndBy,
 }
 
@@ -59,15 +60,15 @@ impl MappedSegment {
     /// Makes a zeroed segment file at `path` with its blocks reserved, and maps it.
     ///
     /// Reserving makes a full disk an error here, and never a signal in the middle of an append.
-    pub fn create(path: &Path, header: &SegmentHeader, how: SegmentAllocation) -> Result<Self> {
-        Self::create_unless(path, header, how, &|| false)
+    pub fn create(path: &Path, header: &SegmentHeader, allocation: SegmentAllocation) -> Result<Self> {
+        Self::create_unless(path, header, allocation, &|| false)
     }
 
-    /// Makes a segment file as [`Self::create`] does, and gives up with an error when `stop` says so.
+    /// Makes a segment file as [`Self::create`] does. Fails early if `stop` returns true.
     pub fn create_unless(
         path: &Path,
         header: &SegmentHeader,
-        how: SegmentAllocation,
+        allocation: SegmentAllocation,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let meta = header.meta;
@@ -75,7 +76,7 @@ impl MappedSegment {
             let file = sys::make_file(path).with_context("create", path)?;
             let (map, in_memory);
             let mut reserved = meta.segment_bytes;
-            if is_in_memory(&file) && how == SegmentAllocation::ByAndBy {
+            if is_in_memory(&file) && allocation == SegmentAllocation::ByAndBy {
                 sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).with_context("stretch", path)?;
                 reserved = reserved.min(AHEAD_BYTES);
                 sys::allocate(&file, 0, HEADER_PAGE + reserved).with_context("reserve", path)?;
@@ -103,7 +104,7 @@ impl MappedSegment {
             }
             let base = Position(header.index * meta.segment_bytes);
             Ok(Self {
-                data: DataPointer::of(&map),
+                data: DataPointer::from_map(&map),
                 map: Arc::new(map),
                 file: Arc::new(file),
                 path: path.into(),
@@ -112,8 +113,8 @@ impl MappedSegment {
                 size: meta.segment_bytes,
                 writable: true,
                 in_memory,
-                held: None,
-                entered: in_memory && how == SegmentAllocation::Ready,
+                lock_pid: None,
+                entered: in_memory && allocation == SegmentAllocation::Ready,
                 reserved: Arc::new(AtomicU64::new(reserved)),
             })
         })();
@@ -124,14 +125,15 @@ impl MappedSegment {
         made
     }
 
-    /// Maps an existing segment and checks its header page; gives its first ordinal too. `None`: no such file.
+    /// Maps an existing segment, checks its header page, and returns it with its first ordinal. Returns `None` if there
+    /// is no such file.
     pub fn open(path: &Path, meta: &TapeManifest, index: u64, writable: bool) -> Result<Option<(Self, u64)>> {
         let Some(segment) = Self::map(path, meta, index, writable)? else { return Ok(None) };
         let first_ordinal = segment.first_ordinal(meta)?;
         Ok(Some((segment, first_ordinal)))
     }
 
-    /// Maps an existing segment and checks its length alone. `None`: no such file.
+    /// Maps an existing segment and checks only its length. Returns `None` if there is no such file.
     pub fn map(path: &Path, meta: &TapeManifest, index: u64, writable: bool) -> Result<Option<Self>> {
         Self::map_cut(path, meta, index, writable, meta.segment_bytes)
     }
@@ -144,9 +146,9 @@ impl MappedSegment {
         writable: bool,
         size: u64,
     ) -> Result<Option<Self>> {
-        let mut how = OpenOptions::new();
-        how.read(true).write(writable);
-        let opened = if writable { sys::open(path, &how) } else { how.open(path) };
+        let mut options = OpenOptions::new();
+        options.read(true).write(writable);
+        let opened = if writable { sys::open(path, &options) } else { options.open(path) };
         let file = match opened {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.with_context("open", path)?,
@@ -168,7 +170,7 @@ impl MappedSegment {
         let map = sys::map_part(&file, wanted as usize, writable).with_context("map", path)?;
         let in_memory = is_in_memory(&file);
         Ok(Some(Self {
-            data: DataPointer::of(&map),
+            data: DataPointer::from_map(&map),
             map: Arc::new(map),
             file: Arc::new(file),
             path: path.into(),
@@ -177,13 +179,13 @@ impl MappedSegment {
             size,
             writable,
             in_memory,
-            held: None,
+            lock_pid: None,
             entered: false,
             reserved: Arc::new(AtomicU64::new(size)),
         }))
     }
 
-    /// Checks the header page; gives the first ordinal.
+    /// Checks the header page and returns the first ordinal.
     pub fn first_ordinal(&self, meta: &TapeManifest) -> Result<u64> {
         // SAFETY: the mapping has at least HEADER_PAGE bytes (checked when it was made). The page is written before
         // the file gets its name and, when a segment is taken over again, with the same fields; a hot segment is
@@ -192,7 +194,7 @@ impl MappedSegment {
         SegmentHeader::check(page, meta, self.index, &self.path)
     }
 
-    /// This segment's memory as another segment, under another name.
+    /// Returns a segment that uses this segment's memory under another name and header.
     pub fn reuse_as(&self, path: &Path, header: &SegmentHeader) -> Self {
         Self {
             map: self.map.clone(),
@@ -204,13 +206,13 @@ impl MappedSegment {
             size: self.size,
             writable: self.writable,
             in_memory: self.in_memory,
-            held: None,
+            lock_pid: None,
             entered: self.entered,
             reserved: self.reserved.clone(),
         }
     }
 
-    /// A second view of this memory for another reader, which is done with it before this one goes.
+    /// Returns a second view of this memory for another reader. The view must end before this segment does.
     pub fn view(&self) -> Self {
         Self {
             map: self.map.clone(),
@@ -218,13 +220,13 @@ impl MappedSegment {
             path: self.path.clone(),
             reserved: self.reserved.clone(),
             writable: false,
-            held: None,
+            lock_pid: None,
             ..*self
         }
     }
 
-    /// Maps a segment that waits to be used again, for writing; none if it is not of the right size, or not in
-    /// memory, where there is nothing to be gained.
+    /// Maps a spare segment for writing. Returns `None` if it does not have the right size, or if it is not in memory,
+    /// where reuse gains nothing.
     pub fn map_spare(path: &Path, header: &SegmentHeader) -> Option<Self> {
         let mut segment = Self::map(path, &header.meta, header.index, true).ok()??;
         if !segment.in_memory || segment.map.len() as u64 != HEADER_PAGE + segment.size {
@@ -235,25 +237,26 @@ impl MappedSegment {
         Some(segment)
     }
 
-    /// Whether it is on a file system that lives in memory.
+    /// Returns whether the file is on a file system in memory.
     pub fn is_in_memory(&self) -> bool {
         self.in_memory
     }
 
-    /// Which file it is.
+    /// Returns the identity of the mapped file, or `None` if the system does not tell.
     pub fn id(&self) -> Option<FileId> {
         self.file.metadata().ok().map(|m| FileId::from(&m))
     }
 
     /// Takes a reader's lock; false if the file is being made another segment.
     pub fn lock_shared(&mut self) -> bool {
-        self.held = self.file.try_lock_shared().is_ok().then(std::process::id);
-        self.held.is_some()
+        self.lock_pid = self.file.try_lock_shared().is_ok().then(std::process::id);
+        self.lock_pid.is_some()
     }
 
-    /// Without its lock, to be kept for when its file comes round again; none for one that was not locked.
+    /// Releases the lock, so that the mapping can be kept until its file is used again. Returns `None` if this process
+    /// had not locked it.
     pub fn into_unlocked(mut self) -> Option<Self> {
-        if self.held.take() != Some(std::process::id()) {
+        if self.lock_pid.take() != Some(std::process::id()) {
             return None;
         }
         self.unlock();
@@ -288,19 +291,19 @@ impl MappedSegment {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr(), bytes.len()) };
     }
 
-    /// Makes sure that everything from data offset `at` on has blocks, which a closed tape gave back; only the
-    /// sole writer, before it writes there, and nothing from there on is committed.
-    pub fn reserve(&self, at: u64, how: SegmentAllocation) -> Result<()> {
+    /// Reserves the blocks from data offset `offset` on, which a closed tape gave back. Only the sole writer may call
+    /// it, before it writes there, while nothing from there on is committed.
+    pub fn reserve(&self, offset: u64, allocation: SegmentAllocation) -> Result<()> {
         assert!(self.writable);
-        let by_and_by = self.in_memory && how == SegmentAllocation::ByAndBy;
-        let to = if by_and_by { self.size.min(at + AHEAD_BYTES) } else { self.size };
-        sys::allocate(&self.file, HEADER_PAGE + at, to - at).with_context("reserve", &self.path)?;
+        let by_and_by = self.in_memory && allocation == SegmentAllocation::ByAndBy;
+        let to = if by_and_by { self.size.min(offset + AHEAD_BYTES) } else { self.size };
+        sys::allocate(&self.file, HEADER_PAGE + offset, to - offset).with_context("reserve", &self.path)?;
         self.reserved.store(to, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Data offset up to which the writer may write, and may look beyond its last byte: a page beyond that has its
-    /// block too.
+    /// Returns the data offset up to which the writer may write. The next page is reserved too, so the writer may look
+    /// at the bytes that follow.
     #[inline]
     pub fn ready(&self) -> u64 {
         // Relaxed: the blocks are the file's, and the call that reserved them orders all else.
@@ -308,237 +311,241 @@ impl MappedSegment {
         if reserved >= self.size { self.size } else { reserved.saturating_sub(4096) }
     }
 
-    /// Makes sure that everything up to data offset `at` may be written.
+    /// Reserves blocks so that everything up to data offset `offset` may be written.
     #[inline]
-    pub fn ensure_reserved(&self, at: u64) -> Result<()> {
-        if at.min(self.size) <= self.ready() { Ok(()) } else { self.have_to(at + STEP_BYTES) }
+    pub fn ensure_reserved(&self, offset: u64) -> Result<()> {
+        if offset.min(self.size) <= self.ready() { Ok(()) } else { self.reserve_to(offset + STEP_BYTES) }
     }
 
-    /// Reserves further ahead of a writer that is at data offset `at`. The writer reports a full disk.
-    pub fn reserve_ahead(&self, at: u64) {
-        if (at + AHEAD_BYTES).min(self.size) >= self.ready() + STEP_BYTES {
-            _ = self.have_to(at + AHEAD_BYTES);
+    /// Reserves blocks further ahead of a writer that is at data offset `offset`. The writer reports a full disk.
+    pub fn reserve_ahead(&self, offset: u64) {
+        if (offset + AHEAD_BYTES).min(self.size) >= self.ready() + STEP_BYTES {
+            _ = self.reserve_to(offset + AHEAD_BYTES);
         }
     }
 
     #[cold]
-    fn have_to(&self, at: u64) -> Result<()> {
-        let at = (at + 4096).min(self.size);
+    fn reserve_to(&self, offset: u64) -> Result<()> {
+        let end = (offset + 4096).min(self.size);
         let from = self.reserved.load(Ordering::Relaxed);
-        if from < at {
-            sys::allocate(&self.file, HEADER_PAGE + from, at - from).with_context("reserve", &self.path)?;
-            self.reserved.fetch_max(at, Ordering::Relaxed);
+        if from < end {
+            sys::allocate(&self.file, HEADER_PAGE + from, end - from).with_context("reserve", &self.path)?;
+            self.reserved.fetch_max(end, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Writes bytes to data offset `at` by a call, for who does not want their pages in its page table.
+    /// Writes bytes to data offset `offset` by a system call, for a writer that does not want their pages in its page
+    /// table.
     ///
-    /// Nobody else writes to the range, it is not committed, and no slice of it is lent.
-    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        assert!(self.writable && at + bytes.len() as u64 <= self.size);
-        sys::write_at(&self.file, bytes, HEADER_PAGE + at).with_context("write", &self.path)
+    /// No other thread may write to the range, it must not be committed, and no slice of it may be lent.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        assert!(self.writable && offset + bytes.len() as u64 <= self.size);
+        sys::write_at(&self.file, bytes, HEADER_PAGE + offset).with_context("write", &self.path)
     }
 
-    /// Gives the blocks after the tape's end at data offset `at` back to the file system. The file keeps its
-    /// size, because readers may have it mapped, and the page with the word at the end, at which they look.
-    pub fn free_blocks_after(&self, at: u64) {
-        let from = (HEADER_PAGE + at + 1).next_multiple_of(4096);
+    /// Gives the blocks after the tape's end at data offset `offset` back to the file system. The file keeps its size,
+    /// because readers may have it mapped. It also keeps the page with the word at the end, which readers read.
+    pub fn free_blocks_after(&self, offset: u64) {
+        let from = (HEADER_PAGE + offset + 1).next_multiple_of(4096);
         let to = HEADER_PAGE + self.size;
         if from < to {
             sys::punch(&self.file, from, to - from);
         }
     }
 
-    /// Position after the last byte of data.
+    /// Returns the position after the last byte of data.
     pub fn end(&self) -> Position {
         self.base.plus(self.size)
     }
 
-    /// Pointer to the byte at data offset `at`.
+    /// Returns a pointer to the byte at data offset `offset`.
     #[inline]
-    fn data(&self, at: u64) -> *mut u8 {
-        debug_assert!(at <= self.size);
-        // SAFETY: the mapping has HEADER_PAGE + size bytes and every caller checks `at <= size`.
-        unsafe { self.data.0.add(at as usize) }
+    fn data(&self, offset: u64) -> *mut u8 {
+        debug_assert!(offset <= self.size);
+        // SAFETY: the mapping has HEADER_PAGE + size bytes and every caller checks `offset <= size`.
+        unsafe { self.data.0.add(offset as usize) }
     }
 
-    /// The word at data offset `at`.
+    /// Returns the word at data offset `offset`.
     #[inline]
-    fn word(&self, at: u64) -> &AtomicU64 {
-        assert!(at < self.size && at.is_multiple_of(LINE as u64));
+    fn word(&self, offset: u64) -> &AtomicU64 {
+        assert!(offset < self.size && offset.is_multiple_of(LINE as u64));
         // SAFETY: the word lies in the mapping (asserted), is 64-byte aligned because the mapping is
         // page-aligned, lives as long as `self`, and is accessed atomically while it may change.
-        unsafe { AtomicU64::from_ptr(self.data(at).cast()) }
+        unsafe { AtomicU64::from_ptr(self.data(offset).cast()) }
     }
 
-    /// Looks at what is committed at data offset `at`; everything in a frame seen may be read.
+    /// Returns the state of the header word at data offset `offset`. If it is a frame, the whole frame may be read.
     #[inline]
-    pub fn look(&self, at: u64) -> HeaderWordState {
-        match lines::look::<{ flaw::NONE }>(self, self.base, self.size, at) {
-            HeaderWordState::Damage(header) if is_filler(header, self.base, at, self.size) => {
+    pub fn look(&self, offset: u64) -> HeaderWordState {
+        match lines::look::<{ flaw::NONE }>(self, self.base, self.size, offset) {
+            HeaderWordState::Damage(header) if is_filler(header, self.base, offset, self.size) => {
                 HeaderWordState::Frame(header)
             }
             seen => seen,
         }
     }
 
-    /// Bytes of the filler with which the segment begins; 0 where it begins with a frame.
+    /// Counts the bytes of the filler at the start of the segment; 0 if the segment begins with a frame.
     pub fn filler_bytes(&self) -> u64 {
-        let mut at = 0;
-        while let HeaderWordState::Frame(header) = self.look(at)
+        let mut offset = 0;
+        while let HeaderWordState::Frame(header) = self.look(offset)
             && header.kind() == KIND_PAD
         {
-            at += header.len_bytes() as u64;
+            offset += header.len_bytes() as u64;
         }
-        at
+        offset
     }
 
-    /// The event time of the frame at data offset `at`, if such a frame has one; `header` was seen committed there.
+    /// Returns the event time of the frame at data offset `offset`, if a frame of that kind has a time. The caller has
+    /// seen `header` committed there.
     #[inline]
-    pub fn event_time(&self, at: u64, header: FrameHeader) -> Option<i64> {
-        // SAFETY: the frame was seen committed at `at`, and it has a whole line.
-        let time = || unsafe { self.bytes(at + TIME_OFFSET, 8) };
+    pub fn event_time(&self, offset: u64, header: FrameHeader) -> Option<i64> {
+        // SAFETY: the frame was seen committed at `offset`, and it has a whole line.
+        let time = || unsafe { self.bytes(offset + TIME_OFFSET, 8) };
         has_time(header).then(|| i64::from_le_bytes(time().try_into().expect("eight bytes")))
     }
 
-    /// Walks plain events from data offset `at`: committed, with a time that is not 0 and that the merge believed. Gives the
-    /// offset of the first frame that is none, or that begins at `before` or after it. `visit` gets the header, the time
-    /// and the end of each.
+    /// Walks plain events from data offset `offset`: committed events with a time that is not 0 and that the merge
+    /// believed. Returns the offset of the first other frame, or of the first frame at or after `before`. `visit` gets
+    /// the header, the time and the end of each event.
     #[inline(always)]
     pub fn walk_plain_events(
         &self,
-        at: u64,
+        offset: u64,
         before: u64,
         mut visit: impl FnMut(FrameHeader, i64, u64),
     ) -> u64 {
         const ODD: u8 = flags::META | flags::CLOCK_AHEAD;
         let limits = WalkLimits { begin_before: before.min(self.size), end: self.size };
-        lines::walk(self, self.base, at, limits, |header, at, end| {
+        lines::walk(self, self.base, offset, limits, |header, frame_offset, end| {
             // SAFETY: `walk` saw the frame committed at `at`, and it has a whole line.
-            let time = unsafe { self.bytes(at + TIME_OFFSET, 8) };
+            let time = unsafe { self.bytes(frame_offset + TIME_OFFSET, 8) };
             let time = i64::from_le_bytes(time.try_into().expect("eight bytes"));
             let kind = header.kind().wrapping_sub(FIRST_EVENT);
-            let plain = header.flags() & ODD == 0 && kind < KIND_MESSAGE - FIRST_EVENT && time != 0;
-            if plain {
+            let is_plain_event = header.flags() & ODD == 0 && kind < KIND_MESSAGE - FIRST_EVENT && time != 0;
+            if is_plain_event {
                 visit(header, time, end);
             }
-            plain
+            is_plain_event
         })
     }
 
-    /// Looks at data offset `at`; only a frame that ends at data offset `limit` or before it counts.
+    /// Returns the state of the header word at data offset `offset`; a frame counts only if it ends at or before data
+    /// offset `limit`.
     #[inline]
-    pub fn look_within(&self, at: u64, limit: u64) -> HeaderWordState {
-        lines::look::<{ flaw::NONE }>(self, self.base, limit, at)
+    pub fn look_within(&self, offset: u64, limit: u64) -> HeaderWordState {
+        lines::look::<{ flaw::NONE }>(self, self.base, limit, offset)
     }
 
-    /// Copies one frame to data offset `at` and publishes it.
+    /// Copies one frame to data offset `offset` and publishes it.
     ///
     /// # Safety
-    /// - The segment is writable, `at + frame.len() <= size`, and `at` is a multiple of the line.
+    /// - The segment is writable, `offset + frame.len() <= size`, and `offset` is a multiple of the line.
     /// - `frame` is one whole frame with this header.
     /// - Nobody else writes to the range, and it is not committed.
     #[inline]
-    pub unsafe fn put_and_commit(&self, at: u64, header: FrameHeader, frame: &[u8]) {
-        debug_assert!(self.writable && at.is_multiple_of(LINE as u64));
+    pub unsafe fn write_and_commit(&self, offset: u64, header: FrameHeader, frame: &[u8]) {
+        debug_assert!(self.writable && offset.is_multiple_of(LINE as u64));
         // SAFETY: the contract of this function has each point of `fill`'s: the range is in the segment, whole, and written
         // by nobody else. `commit` stores the header word after it.
-        unsafe { self.fill(at + 8, &frame[8..]) };
-        self.commit(at, header);
+        unsafe { self.fill(offset + 8, &frame[8..]) };
+        self.commit(offset, header);
     }
 
-    /// Publishes everything written from data offset `at` on by storing its header word.
+    /// Publishes everything written from data offset `offset` on by storing its header word.
     #[inline]
-    pub fn commit(&self, at: u64, header: FrameHeader) {
-        lines::commit::<{ flaw::NONE }>(self, self.base, at, header);
+    pub fn commit(&self, offset: u64, header: FrameHeader) {
+        lines::commit::<{ flaw::NONE }>(self, self.base, offset, header);
     }
 
-    /// Copies frames to data offset `at`, stamping each; leaves out the first header if `hold` is set.
+    /// Copies frames to data offset `offset`, stamping each; leaves out the first header if `hold` is set.
     ///
     /// # Safety
-    /// - `at + frames.len() <= size`, and `at` is a multiple of the line.
+    /// - `offset + frames.len() <= size`, and `offset` is a multiple of the line.
     /// - `frames` is a run of whole frames (checked by `check_frames`).
     /// - Nobody else writes to the range, and it is not committed.
     #[inline]
-    pub unsafe fn put(&self, at: u64, frames: &[u8], hold: bool) {
-        debug_assert!(self.writable && at + frames.len() as u64 <= self.size);
+    pub unsafe fn write_frames(&self, offset: u64, frames: &[u8], hold: bool) {
+        debug_assert!(self.writable && offset + frames.len() as u64 <= self.size);
         // SAFETY: the caller's duties are those of `lines::install`.
-        unsafe { lines::put::<{ flaw::NONE }>(self, self.base, at, frames, hold) };
+        unsafe { lines::write_frames::<{ flaw::NONE }>(self, self.base, offset, frames, hold) };
     }
 
-    /// Copies committed bytes unchanged to data offset `at`, the first word last.
+    /// Copies committed bytes unchanged to data offset `offset`, the first word last.
     ///
     /// # Safety
-    /// - `at + bytes.len() <= size`, both multiples of the line, `bytes` not empty.
+    /// - `offset + bytes.len() <= size`, both multiples of the line, `bytes` not empty.
     /// - Nobody else writes to the range, and it is not committed in this file.
-    pub unsafe fn copy_in(&self, at: u64, bytes: &[u8]) {
-        assert!(self.writable && at + bytes.len() as u64 <= self.size);
+    pub unsafe fn copy_in(&self, offset: u64, bytes: &[u8]) {
+        assert!(self.writable && offset + bytes.len() as u64 <= self.size);
         // SAFETY: the range lies in the mapping (asserted); the rest are the caller's duties.
-        unsafe { lines::copy_in::<{ flaw::NONE }>(self, at, bytes) };
+        unsafe { lines::copy_in::<{ flaw::NONE }>(self, offset, bytes) };
     }
 
-    /// Committed bytes from data offset `at`.
+    /// Returns the committed bytes from data offset `offset`.
     ///
     /// # Safety
-    /// - `at + length <= size`, and `look` has shown the range to be committed.
+    /// - `offset + length <= size`, and `look` has shown the range to be committed.
     #[inline]
-    pub unsafe fn bytes(&self, at: u64, length: usize) -> &[u8] {
-        debug_assert!(at + length as u64 <= self.size);
-        // SAFETY: `at + length <= size`, so the range is in the mapping; `look` has shown it to be committed, and committed
+    pub unsafe fn bytes(&self, offset: u64, length: usize) -> &[u8] {
+        debug_assert!(offset + length as u64 <= self.size);
+        // SAFETY: `offset + length <= size`, so the range is in the mapping; `look` has shown it to be committed, and committed
         // bytes never change.
-        unsafe { std::slice::from_raw_parts(self.data(at), length) }
+        unsafe { std::slice::from_raw_parts(self.data(offset), length) }
     }
 
-    /// Memory from data offset `at` to write to, before it is committed.
+    /// Returns memory from data offset `offset`, to be written before it is committed.
     ///
     /// # Safety
-    /// - `at + length <= size`.
+    /// - `offset + length <= size`.
     /// - The range lies after the committed end, holds no word that a reader looks at (the header word of the
     ///   first frame after the end), and nobody else writes to it while the slice lives.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the memory is shared, and the range is the caller's alone")]
-    pub unsafe fn draft(&self, at: u64, length: usize) -> &mut [u8] {
-        debug_assert!(self.writable && at + length as u64 <= self.size);
-        // SAFETY: `at + length <= size` in a writable mapping; no reader looks after the committed end, and by the contract
+    pub unsafe fn draft(&self, offset: u64, length: usize) -> &mut [u8] {
+        debug_assert!(self.writable && offset + length as u64 <= self.size);
+        // SAFETY: `offset + length <= size` in a writable mapping; no reader looks after the committed end, and by the contract
         // nobody else writes there while the slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.data(at), length) }
+        unsafe { std::slice::from_raw_parts_mut(self.data(offset), length) }
     }
 
     /// Writes a frame's header word that is reached only through an earlier one, which is stored later.
     #[inline]
-    pub fn stamp(&self, at: u64, header: FrameHeader) {
-        lines::stamp(self, self.base, at, header);
+    pub fn stamp(&self, offset: u64, header: FrameHeader) {
+        lines::stamp(self, self.base, offset, header);
     }
 
-    /// First data offset at or after `at` that holds a byte other than zero. Nobody may be writing.
-    pub fn first_nonzero(&self, at: u64) -> Option<u64> {
-        let mut at = at;
+    /// Returns the first data offset at or after `start` that holds a byte other than zero. No process may write
+    /// meanwhile.
+    pub fn first_nonzero(&self, start: u64) -> Option<u64> {
+        let mut offset = start;
         loop {
             // A hole is skipped, not read: reading one in shared memory would fill it.
-            at = at.max(next_data(&self.file, HEADER_PAGE + at)?.saturating_sub(HEADER_PAGE));
-            if at >= self.size {
+            offset = offset.max(next_data(&self.file, HEADER_PAGE + offset)?.saturating_sub(HEADER_PAGE));
+            if offset >= self.size {
                 return None;
             }
-            let length = (self.size - at).min(SCAN - at % SCAN);
+            let length = (self.size - offset).min(SCAN - offset % SCAN);
             // SAFETY: in the mapping, and by the caller's word nobody writes.
-            let page = unsafe { self.bytes(at, length as usize) };
+            let page = unsafe { self.bytes(offset, length as usize) };
             if let Some(i) = page.iter().position(|&b| b != 0) {
-                return Some(at + i as u64);
+                return Some(offset + i as u64);
             }
-            at += length;
+            offset += length;
         }
     }
 
-    /// Zeroes everything from data offset `at` on; only the sole writer, above the committed end.
-    pub fn zero_from(&self, at: u64) {
+    /// Zeroes everything from data offset `start` on. Only the sole writer may call it, above the committed end.
+    pub fn zero_from(&self, start: u64) {
         assert!(self.writable);
-        let mut at = at;
-        while let Some(found) = self.first_nonzero(at) {
-            let length = (self.size - found).min(4096 - found % 4096);
+        let mut offset = start;
+        while let Some(nonzero_offset) = self.first_nonzero(offset) {
+            let length = (self.size - nonzero_offset).min(4096 - nonzero_offset % 4096);
             // SAFETY: the range lies in the mapping; above the committed end only this writer touches it.
-            unsafe { std::ptr::write_bytes(self.data(found), 0, length as usize) };
-            at = found + length;
+            unsafe { std::ptr::write_bytes(self.data(nonzero_offset), 0, length as usize) };
+            offset = nonzero_offset + length;
         }
     }
 
@@ -555,28 +562,28 @@ impl MappedSegment {
         }
     }
 
-    /// Faults in the pages of `length` bytes from data offset `at` for writing, as a hint; in memory all from
+    /// Faults in the pages of `length` bytes from data offset `offset` for writing, as a hint; in memory all pages from
     /// there on.
-    pub fn prefault(&self, at: u64, length: u64) {
-        let from = (HEADER_PAGE + at) & !4095;
+    pub fn prefault(&self, offset: u64, length: u64) {
+        let from = (HEADER_PAGE + offset) & !4095;
         if self.in_memory && self.entered {
             return;
         }
         let length = if self.in_memory { self.size } else { length };
-        let to = (HEADER_PAGE + at.saturating_add(length)).min(HEADER_PAGE + self.size);
+        let to = (HEADER_PAGE + offset.saturating_add(length)).min(HEADER_PAGE + self.size);
         if self.writable && to > from {
             populate(&self.map, from, to - from);
         }
     }
 
-    /// Enters the pages from data offset `at` on into this process's page table, soon and as a hint: for a reader
+    /// Enters the pages from data offset `offset` on into this process's page table, soon and as a hint: for a reader
     /// that is about to read them.
-    pub fn enter_pages(&mut self, at: u64) {
+    pub fn enter_pages(&mut self, offset: u64) {
         // Entering a hole would fill it.
-        let whole = || self.file.metadata().is_ok_and(|m| m.blocks() * 512 >= m.len());
-        if self.in_memory && !self.writable && !self.entered && whole() {
-            prefault::request(&self.map, HEADER_PAGE + at);
-            self.entered = at == 0;
+        let has_all_blocks = || self.file.metadata().is_ok_and(|m| m.blocks() * 512 >= m.len());
+        if self.in_memory && !self.writable && !self.entered && has_all_blocks() {
+            prefault::request(&self.map, HEADER_PAGE + offset);
+            self.entered = offset == 0;
         }
     }
 
@@ -585,16 +592,16 @@ impl MappedSegment {
         advise_once(&self.map);
     }
 
-    /// Whether the file still has a name.
+    /// Returns whether the file still has a name.
     pub fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|m| m.nlink() > 0)
     }
 
-    /// Asks the processor for the line at data offset `at`.
+    /// Asks the processor for the line at data offset `offset`.
     #[inline]
-    pub fn prefetch(&self, at: u64) {
-        if at < self.size {
-            prefetch(self.data(at));
+    pub fn prefetch(&self, offset: u64) {
+        if offset < self.size {
+            prefetch(self.data(offset));
         }
     }
 }
@@ -604,7 +611,7 @@ impl MappedSegment {
 struct DataPointer(*mut u8);
 
 impl DataPointer {
-    fn of(map: &MmapRaw) -> Self {
+    fn from_map(map: &MmapRaw) -> Self {
         Self(map.as_mut_ptr().wrapping_add(HEADER_PAGE as usize))
     }
 }
@@ -619,7 +626,7 @@ impl Drop for MappedSegment {
     fn drop(&mut self) {
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of
         // the descriptor for a moment, and would keep the lock.
-        if self.held.is_some_and(|pid| pid == std::process::id()) {
+        if self.lock_pid.is_some_and(|pid| pid == std::process::id()) {
             self.unlock();
         }
     }
@@ -627,26 +634,27 @@ impl Drop for MappedSegment {
 
 impl SharedMemory for MappedSegment {
     #[inline]
-    fn load(&self, at: u64, order: Ordering) -> u64 {
-        self.word(at).load(order)
+    fn load(&self, offset: u64, order: Ordering) -> u64 {
+        self.word(offset).load(order)
     }
 
     #[inline]
-    fn store(&self, at: u64, value: u64, order: Ordering) {
+    fn store(&self, offset: u64, value: u64, order: Ordering) {
         assert!(self.writable);
-        self.word(at).store(value, order);
+        self.word(offset).store(value, order);
     }
 
     #[inline]
-    unsafe fn fill(&self, at: u64, bytes: &[u8]) {
-        debug_assert!(self.writable && at + bytes.len() as u64 <= self.size);
+    unsafe fn fill(&self, offset: u64, bytes: &[u8]) {
+        debug_assert!(self.writable && offset + bytes.len() as u64 <= self.size);
         // SAFETY: the range lies in the mapping and is the caller's alone by its duties; the mapping is never
         // handed out mutably, so it cannot overlap `bytes`.
-        unsafe { copy(bytes.as_ptr(), self.data(at), bytes.len()) };
+        unsafe { copy(bytes.as_ptr(), self.data(offset), bytes.len()) };
     }
 }
 
-/// Whether a frame with this header has an event time: one of the kinds from the first event to the message of a user.
+/// Returns whether a frame with this header has an event time. All kinds from the first event up to user messages,
+/// exclusive, have a time.
 #[inline]
 fn has_time(header: FrameHeader) -> bool {
     !header.is_meta() && (FIRST_EVENT..KIND_MESSAGE).contains(&header.kind())
@@ -658,8 +666,8 @@ const FIRST_EVENT: u8 = EventKind::EVENTS[0] as u8;
 /// Offset of the event time in an event's frame.
 const TIME_OFFSET: u64 = unitape_model::schema::at::TS_EVENT as u64;
 
-/// Bytes that have their blocks ahead of who writes, where they are reserved by and by, and how many at least are
-/// reserved at once.
+/// Bytes of reserved blocks ahead of a writer that reserves step by step, and the least number of bytes reserved at
+/// once.
 const AHEAD_BYTES: u64 = 8 << 20;
 const STEP_BYTES: u64 = 2 << 20;
 

@@ -1,7 +1,7 @@
 //! Memory below a mapped file: which file it is, whether it lives in memory, where its holes are, and hints about
 //! its pages and lines.
 //!
-//! Nothing here knows what a segment is; none of the hints changes a byte.
+//! This module does not know segments; none of the hints changes a byte.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -13,12 +13,12 @@ use unitape_model::LINE;
 #[cfg(target_os = "linux")]
 use crate::disk::sys;
 
-/// Which file it is, whatever its name.
+/// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId(u64, u64);
 
 impl FileId {
-    /// Identifies the file that has this name now. A link is identified as a link, so that none passes for its
+    /// Identifies the file that has this name now. A link is identified as a link, so that it does not pass for its
     /// target.
     pub fn from_path(path: &Path) -> Option<Self> {
         std::fs::symlink_metadata(path).ok().map(|m| Self::from(&m))
@@ -31,16 +31,16 @@ impl From<&Metadata> for FileId {
     }
 }
 
-/// Brings a line near; a hint without effect on what the program computes.
+/// Prefetches a cache line; a hint that does not affect results.
 #[inline]
-pub(crate) fn prefetch(at: *const u8) {
+pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch touches no memory that the program can see; any address will do.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    let _ = address;
 }
 
 /// Faults in pages for writing. An old kernel refuses, and they are faulted one by one as they are written.
@@ -51,7 +51,7 @@ pub(crate) fn populate(map: &MmapRaw, from: u64, length: u64) {
     let _ = (map, from, length);
 }
 
-/// Asks for huge pages, which a file system in memory gives when it is mounted so (`huge=advise`).
+/// Asks for huge pages, which a file system in memory provides if it is mounted with `huge=advise`.
 pub(crate) fn advise_huge(map: &MmapRaw) {
     #[cfg(target_os = "linux")]
     sys::advise(map, 0, map.len() as u64, rustix::mm::Advice::LinuxHugepage);
@@ -68,7 +68,7 @@ pub(crate) fn advise_once(map: &MmapRaw) {
     let _ = map;
 }
 
-/// Whether the file is on a file system that lives in memory.
+/// Returns whether the file is on a file system in memory.
 pub(crate) fn is_in_memory(file: &File) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -82,11 +82,11 @@ pub(crate) fn is_in_memory(file: &File) -> bool {
     }
 }
 
-/// First byte at or after `offset` of a file that is not in a hole; none if only holes follow.
+/// Finds the first byte at or after `offset` that is not in a hole of the file, or returns `None` if only holes follow.
 pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
     #[cfg(target_os = "linux")]
     match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
-        Ok(found) => Some(found),
+        Ok(data_offset) => Some(data_offset),
         Err(rustix::io::Errno::NXIO) => None,
         // A file system that does not distinguish holes from data: everything is data.
         Err(_) => Some(offset),
@@ -98,8 +98,8 @@ pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
     }
 }
 
-/// Copies `length` bytes; what follows the header word in a frame of few lines without a call and without a store that
-/// crosses a line. Written out, because a loop over lines is made into a call again.
+/// Copies `length` bytes after the header word. A frame of few lines is copied without a call, and no store crosses a
+/// line. The code is written out, because the compiler would turn a loop over lines into a call again.
 ///
 /// # Safety
 /// As `copy_nonoverlapping`.
@@ -110,8 +110,8 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // and end with `length`.
     unsafe {
         let line = |n: usize| {
-            let at = HEAD + n * LINE;
-            std::ptr::copy_nonoverlapping(from.add(at), to.add(at), LINE);
+            let offset = HEAD + n * LINE;
+            std::ptr::copy_nonoverlapping(from.add(offset), to.add(offset), LINE);
         };
         let head = || std::ptr::copy_nonoverlapping(from, to, HEAD);
         match length / LINE {

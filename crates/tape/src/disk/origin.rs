@@ -25,7 +25,7 @@ pub(crate) struct OriginRecord {
     pub position: Position,
     /// Events before that.
     pub ordinal: u64,
-    /// The epoch that was asked for last.
+    /// The last epoch that a caller requested.
     pub epoch: u64,
 }
 
@@ -48,15 +48,15 @@ const _: () = {
 };
 
 impl OriginRecord {
-    /// Where the record of a tape is.
+    /// Returns the path of the tape's origin file.
     pub fn path(paths: &TapePaths) -> PathBuf {
         paths.run().join("origin")
     }
 
-    /// Reads the record; none where there is no such file.
+    /// Reads the record, or returns `None` if there is no such file.
     ///
     /// # Errors
-    /// Damage, a foreign version, or the system's refusal.
+    /// Fails if the file is damaged or has a foreign version, or if the system refuses.
     pub fn load(paths: &TapePaths) -> Result<Option<Self>> {
         let path = Self::path(paths);
         let text = match read_small(&path) {
@@ -67,13 +67,18 @@ impl OriginRecord {
             && text[..8] == *MAGIC
             && text[offset::CRC..] == crc32c::crc32c(&text[..offset::CRC]).to_le_bytes();
         if !sound {
-            let what = "the record of the tape's origin does not match its checksum; `unitape tape repair DIR --apply` \
+            let reason = "the record of the tape's origin does not match its checksum; `unitape tape repair DIR --apply` \
                         moves it away";
-            return Err(Error::damage(&path, 0, what));
+            return Err(Error::damage(&path, 0, reason));
         }
-        let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+        let word =
+            |offset: usize| u64::from_le_bytes(text[offset..offset + 8].try_into().expect("eight bytes"));
         if word(offset::VERSION) != FORMAT_VERSION {
-            return Err(Error::ForeignVersion { path, found: word(offset::VERSION), known: FORMAT_VERSION });
+            return Err(Error::ForeignVersion {
+                path,
+                version: word(offset::VERSION),
+                supported_version: FORMAT_VERSION,
+            });
         }
         let tape =
             u128::from_le_bytes(text[offset::TAPE..offset::POSITION].try_into().expect("sixteen bytes"));
@@ -89,8 +94,8 @@ impl OriginRecord {
     pub fn store(&self, paths: &TapePaths) -> Result<()> {
         let (path, temp) = (Self::path(paths), paths.run().join("making-origin"));
         let written = (|| {
-            let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-            let file = sys::open(&temp, &how).with_context("create", &temp)?;
+            let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
+            let file = sys::open(&temp, &options).with_context("create", &temp)?;
             sys::write_at(&file, &self.encode(), 0).with_context("write", &temp)?;
             sys::sync_data(&file).with_context("flush", &temp)?;
             sys::rename(&temp, &path).with_context("rename", &path)?;
@@ -105,13 +110,14 @@ impl OriginRecord {
 
     fn encode(&self) -> [u8; BYTES] {
         let mut out = [0; BYTES];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, MAGIC);
-        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(offset::TAPE, &self.tape.0.to_le_bytes());
-        put(offset::POSITION, &self.position.0.to_le_bytes());
-        put(offset::ORDINAL, &self.ordinal.to_le_bytes());
-        put(offset::EPOCH, &self.epoch.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(0, MAGIC);
+        write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        write_field(offset::TAPE, &self.tape.0.to_le_bytes());
+        write_field(offset::POSITION, &self.position.0.to_le_bytes());
+        write_field(offset::ORDINAL, &self.ordinal.to_le_bytes());
+        write_field(offset::EPOCH, &self.epoch.to_le_bytes());
         let crc = crc32c::crc32c(&out[..offset::CRC]);
         out[offset::CRC..].copy_from_slice(&crc.to_le_bytes());
         out

@@ -35,10 +35,10 @@ pub(crate) struct PendingCut {
 }
 
 impl PendingCut {
-    /// The file, if a repair left one.
+    /// Reads the pending cut, if a repair left one.
     ///
     /// # Errors
-    /// A file that is damaged, of another tape or of another version.
+    /// Fails if the file is damaged, or belongs to another tape or version.
     pub fn load(paths: &TapePaths, id: TapeId) -> Result<Option<Self>> {
         let path = Self::path(paths);
         let bytes = match read_small(&path) {
@@ -52,9 +52,14 @@ impl PendingCut {
         let Some(copy) = bytes.chunks_exact(COPY_BYTES).find(sound) else {
             return Err(Error::damage(&path, 0, "the record of a cut does not match its checksum"));
         };
-        let word = |at: usize| u64::from_le_bytes(copy[at..at + 8].try_into().expect("eight bytes"));
+        let word =
+            |offset: usize| u64::from_le_bytes(copy[offset..offset + 8].try_into().expect("eight bytes"));
         if word(offset::VERSION) != FORMAT_VERSION {
-            return Err(Error::ForeignVersion { path, found: word(offset::VERSION), known: FORMAT_VERSION });
+            return Err(Error::ForeignVersion {
+                path,
+                version: word(offset::VERSION),
+                supported_version: FORMAT_VERSION,
+            });
         }
         if copy[offset::TAPE..offset::POSITION] != id.0.to_le_bytes() {
             return Err(Error::damage(&path, offset::TAPE as u64, "the cut is of another tape"));
@@ -76,7 +81,7 @@ impl PendingCut {
     /// Refuses a tape whose cut is not complete.
     ///
     /// # Errors
-    /// The cut, or what [`PendingCut::load`] refuses.
+    /// Fails if there is a pending cut, and as [`PendingCut::load`] does.
     pub fn refuse(paths: &TapePaths, id: TapeId) -> Result<()> {
         match Self::load(paths, id)? {
             Some(cut) => Err(Error::damage(&Self::path(paths), 0, cut.problem_text())),
@@ -84,7 +89,7 @@ impl PendingCut {
         }
     }
 
-    /// The problem of a tape that has a pending cut.
+    /// Describes the problem of a tape that has a pending cut.
     pub fn problem_text(&self) -> String {
         format!(
             "a repair was killed while it cut the tape at position {}; `unitape tape repair --apply` completes the cut",
@@ -109,8 +114,8 @@ impl PendingCut {
             (offset::END, self.end.0),
             (offset::EVENTS, self.events),
         ];
-        for (at, word) in words {
-            copy[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        for (offset, word) in words {
+            copy[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
         }
         let crc = crc32c::crc32c(&copy[..offset::CRC]);
         copy[offset::CRC..offset::CRC + 4].copy_from_slice(&crc.to_le_bytes());

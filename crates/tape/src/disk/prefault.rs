@@ -40,13 +40,13 @@ fn start() -> Option<SyncSender<PrefaultRequest>> {
 fn run(segments: &Receiver<PrefaultRequest>) {
     leave_the_readers_core();
     while let Ok((map, from)) = segments.recv() {
-        let mut at = from & !4095;
+        let mut offset = from & !4095;
         // A reader that has moved on has dropped it.
-        while let Some(map) = map.upgrade().filter(|map| at < map.len() as u64) {
-            let length = STEP_BYTES.min(map.len() as u64 - at);
+        while let Some(map) = map.upgrade().filter(|map| offset < map.len() as u64) {
+            let length = STEP_BYTES.min(map.len() as u64 - offset);
             #[cfg(target_os = "linux")]
-            crate::disk::sys::advise(&map, at, length, rustix::mm::Advice::LinuxPopulateRead);
-            at += length;
+            crate::disk::sys::advise(&map, offset, length, rustix::mm::Advice::LinuxPopulateRead);
+            offset += length;
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{FileContext, Result};
 
 const WRITE: u32 = 0o222;
 
-/// Seals the segments `from..to` on the disk, those that are there.
+/// Seals those of the segments `from..to` that exist on the disk.
 pub(crate) fn seal(paths: &TapePaths, from: u64, to: u64) -> Result<()> {
     for index in from..to {
         for path in [segment_path(&paths.segments(), index), paths.crc(index), paths.index(index)] {
@@ -32,7 +32,7 @@ pub(crate) fn seal_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Gives the owner the right to write again, where the file is there and sealed.
+/// Restores the owner's permission to write, if the file exists and is sealed.
 pub(crate) fn unseal(path: &Path) -> Result<()> {
     match mode(path) {
         Some(mode) if mode & WRITE == 0 => set_mode(path, mode | 0o200),
@@ -40,7 +40,7 @@ pub(crate) fn unseal(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether the file is there and nobody may write to it.
+/// Returns whether the file exists and no user may write to it.
 pub(crate) fn is_sealed(path: &Path) -> bool {
     mode(path).is_some_and(|mode| mode & WRITE == 0)
 }
@@ -53,7 +53,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
     match sys::set_mode(path, mode) {
         // Removed in between.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        // A file of another owner, or a file system without modes: it stays unchanged, which harms nobody.
+        // A file of another owner, or a file system without modes: the file stays unchanged, which is harmless.
         Err(e)
             if matches!(e.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::Unsupported) =>
         {

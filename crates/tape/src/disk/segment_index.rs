@@ -7,14 +7,16 @@
 //!  .crc      ◀── a checksum of all checksums: an index of other bytes than these is of no use
 //! ```
 //!
-//! The file is derived from the frames: the same frames have the same file. Who misses it, or does not believe it, walks
-//! the frames. A search compares the chunk to which it jumps with its entry, and believes the entries that it passes over: only
-//! a forged file with right checksums could hide an event from it, and `verify` finds that. Drawn byte by byte in `docs/formats-tape.md`.
+//! The file is derived from the frames: the same frames give the same file. A reader scans the frames if the index is
+//! missing or fails its checksum. A search compares the chunk to which it jumps with its entry, and trusts the entries
+//! that it passes over. Only a forged file with right checksums could hide an event from it, and `verify` finds that.
+//! Drawn byte by byte in `docs/formats-tape.md`.
 //!
-//! An event's time is the word after its header. Frames of these kinds have none: bookkeeping, which has no ordinal either,
-//! and messages of users, which have one. Time 0 is that of events whose time nobody knows (a quarantined message). It
-//! counts as any other, and the index keeps it apart from the least and greatest time. A time that is flagged as clock
-//! ahead counts for a range, and does not end a search for the first later event, because the merge did not believe it.
+//! An event's time is the word after its header. Two kinds of frames have no time: bookkeeping, which has no ordinal
+//! either, and messages of users, which have an ordinal. Time 0 means that the time is unknown (a quarantined message).
+//! It counts as any other time, and the index keeps it apart from the least and greatest time. A time that is flagged
+//! as clock ahead counts for a range. It does not end a search for the first later event, because the merge did not
+//! believe it.
 
 use std::path::PathBuf;
 
@@ -35,7 +37,7 @@ pub(crate) enum TimeQuery {
 }
 
 impl TimeQuery {
-    /// Whether the event with this header and time is one of those.
+    /// Returns whether the query selects the event with this header and time.
     #[inline]
     pub fn matches(&self, header: FrameHeader, time: i64) -> bool {
         match *self {
@@ -58,7 +60,7 @@ pub(crate) struct TimeBounds {
 }
 
 impl TimeBounds {
-    /// Those of no frame.
+    /// The bounds of an empty segment.
     pub const NONE: Self = Self { least: i64::MAX, greatest: i64::MIN, believed: i64::MIN, has_zero: false };
 
     #[inline]
@@ -74,14 +76,14 @@ impl TimeBounds {
         }
     }
 
-    fn merge(&mut self, other: &Self) {
-        self.least = self.least.min(other.least);
-        self.greatest = self.greatest.max(other.greatest);
-        self.believed = self.believed.max(other.believed);
-        self.has_zero |= other.has_zero;
+    fn merge(&mut self, bounds: &Self) {
+        self.least = self.least.min(bounds.least);
+        self.greatest = self.greatest.max(bounds.greatest);
+        self.believed = self.believed.max(bounds.believed);
+        self.has_zero |= bounds.has_zero;
     }
 
-    /// Whether one of the frames may be an event of `query`; false only if none is.
+    /// Returns whether one of the frames may be an event of `query`. False means that there is certainly no such event.
     pub fn may_match(&self, query: &TimeQuery) -> bool {
         match *query {
             TimeQuery::Later(than) => self.believed > than || self.has_zero && than < 0,
@@ -103,7 +105,7 @@ pub(crate) struct IndexEntry {
     pub times: TimeBounds,
 }
 
-/// What the frames of a segment give for its index, gathered from one frame to the next.
+/// Builds the index of a segment from its frames, one after the other.
 #[derive(Debug)]
 pub(crate) struct IndexBuilder {
     span: u64,
@@ -117,7 +119,7 @@ pub(crate) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// One for segments of the tape with this manifest.
+    /// Makes an empty builder for segments of the tape with this manifest.
     pub fn new(meta: &TapeManifest) -> Self {
         let open = IndexEntry { offset: 0, before: 0, times: TimeBounds::NONE };
         Self { span: meta.span(), next: 0, chunk_end: 0, events: 0, open, entries: Vec::new() }
@@ -129,20 +131,21 @@ impl IndexBuilder {
         self.entries.clear();
     }
 
-    /// Walks the plain events of the open chunk from data offset `at` of `segment`, see
-    /// [`MappedSegment::walk_plain_events`], and adds them together. Gives the offset of the first frame that is none, that
-    /// begins at `before` or after it, or that must be added alone. `visit` gets the header and the end of each.
+    /// Walks the plain events of the open chunk from data offset `offset` of `segment`, see
+    /// [`MappedSegment::walk_plain_events`], and adds them together. Returns the offset of the first frame that is no
+    /// plain event, that begins at or after `before`, or that must be added alone. `visit` gets the header and the end
+    /// of each event.
     #[inline(always)]
     pub fn add_plain_events(
         &mut self,
         segment: &MappedSegment,
-        at: u64,
+        offset: u64,
         before: u64,
         mut visit: impl FnMut(FrameHeader, u64),
     ) -> u64 {
-        let run_end = if at < self.next { at } else { self.chunk_end.max(at) };
+        let run_end = if offset < self.next { offset } else { self.chunk_end.max(offset) };
         let (mut events, mut least, mut greatest) = (0, i64::MAX, i64::MIN);
-        let to = segment.walk_plain_events(at, before.min(run_end), |header, time, end| {
+        let to = segment.walk_plain_events(offset, before.min(run_end), |header, time, end| {
             events += 1;
             least = least.min(time);
             greatest = greatest.max(time);
@@ -156,30 +159,30 @@ impl IndexBuilder {
         to
     }
 
-    /// Adds the frame at data offset `at` of `segment`, which was seen committed there.
-    pub fn add(&mut self, segment: &MappedSegment, at: u64, header: FrameHeader) {
-        if at < self.next {
+    /// Adds the frame at data offset `offset` of `segment`, which was seen committed there.
+    pub fn add(&mut self, segment: &MappedSegment, offset: u64, header: FrameHeader) {
+        if offset < self.next {
             return;
         }
-        self.next = at + header.len_bytes() as u64;
+        self.next = offset + header.len_bytes() as u64;
         if header.kind() == KIND_PAD {
             // A filler before the tape's origin.
             return;
         }
-        if at >= self.chunk_end {
-            self.begin_chunk(at);
+        if offset >= self.chunk_end {
+            self.begin_chunk(offset);
         }
-        if let Some(time) = segment.event_time(at, header) {
+        if let Some(time) = segment.event_time(offset, header) {
             self.open.times.add(header, time);
         }
         self.events += u64::from(!header.is_meta());
     }
 
     #[cold]
-    fn begin_chunk(&mut self, at: u64) {
+    fn begin_chunk(&mut self, offset: u64) {
         self.close_chunk();
-        self.chunk_end = at - at % self.span + self.span;
-        self.open = IndexEntry { offset: at, before: self.events, times: TimeBounds::NONE };
+        self.chunk_end = offset - offset % self.span + self.span;
+        self.open = IndexEntry { offset, before: self.events, times: TimeBounds::NONE };
     }
 
     fn close_chunk(&mut self) {
@@ -189,19 +192,19 @@ impl IndexBuilder {
         }
     }
 
-    /// Walks the frames of `segment`; none if they do not reach its end.
+    /// Walks the frames of `segment`. Returns `None` if they do not reach its end.
     pub fn scan(segment: &MappedSegment, meta: &TapeManifest) -> Option<Self> {
         let mut builder = Self::new(meta);
-        let mut at = 0;
+        let mut offset = 0;
         loop {
-            at = builder.add_plain_events(segment, at, segment.size, |_, _| {});
-            if at >= segment.size {
+            offset = builder.add_plain_events(segment, offset, segment.size, |_, _| {});
+            if offset >= segment.size {
                 break;
             }
-            match segment.look(at) {
+            match segment.look(offset) {
                 HeaderWordState::Frame(header) => {
-                    builder.add(segment, at, header);
-                    at += header.len_bytes() as u64;
+                    builder.add(segment, offset, header);
+                    offset += header.len_bytes() as u64;
                 }
                 HeaderWordState::Pad => break,
                 HeaderWordState::Nothing | HeaderWordState::Damage(_) => return None,
@@ -210,7 +213,8 @@ impl IndexBuilder {
         Some(builder)
     }
 
-    /// Ends the segment with this header; gives the file's bytes. `sums` is of all its checksums.
+    /// Ends the segment with this header and returns the bytes of its index file. `sums` is the checksum of all its
+    /// checksums.
     pub fn finish(&mut self, segment: &SegmentHeader, sums: u32) -> Vec<u8> {
         self.close_chunk();
         let mut all = TimeBounds::NONE;
@@ -226,33 +230,34 @@ impl IndexBuilder {
             }
         }
         let entries_crc = crc32c::crc32c(&out[offset::END..]);
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(offset::MAGIC, MAGIC);
-        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(offset::TAPE, &segment.meta.id.0.to_le_bytes());
-        put(offset::INDEX, &segment.index.to_le_bytes());
-        put(offset::SEGMENT_BYTES, &segment.meta.segment_bytes.to_le_bytes());
-        put(offset::FIRST_ORDINAL, &segment.first_ordinal.to_le_bytes());
-        put(offset::EVENTS, &self.events.to_le_bytes());
-        put(offset::FRAMES_END, &self.next.to_le_bytes());
-        put(offset::LEAST, &all.least.to_le_bytes());
-        put(offset::GREATEST, &all.greatest.to_le_bytes());
-        put(offset::BELIEVED, &all.believed.to_le_bytes());
-        put(offset::ENTRIES, &(self.entries.len() as u32).to_le_bytes());
-        put(offset::FLAGS, &u32::from(all.has_zero).to_le_bytes());
-        put(offset::SUMS, &sums.to_le_bytes());
-        put(offset::ENTRIES_CRC, &entries_crc.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(offset::MAGIC, MAGIC);
+        write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        write_field(offset::TAPE, &segment.meta.id.0.to_le_bytes());
+        write_field(offset::INDEX, &segment.index.to_le_bytes());
+        write_field(offset::SEGMENT_BYTES, &segment.meta.segment_bytes.to_le_bytes());
+        write_field(offset::FIRST_ORDINAL, &segment.first_ordinal.to_le_bytes());
+        write_field(offset::EVENTS, &self.events.to_le_bytes());
+        write_field(offset::FRAMES_END, &self.next.to_le_bytes());
+        write_field(offset::LEAST, &all.least.to_le_bytes());
+        write_field(offset::GREATEST, &all.greatest.to_le_bytes());
+        write_field(offset::BELIEVED, &all.believed.to_le_bytes());
+        write_field(offset::ENTRIES, &(self.entries.len() as u32).to_le_bytes());
+        write_field(offset::FLAGS, &u32::from(all.has_zero).to_le_bytes());
+        write_field(offset::SUMS, &sums.to_le_bytes());
+        write_field(offset::ENTRIES_CRC, &entries_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..offset::CRC]);
         out[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
         out
     }
 }
 
-/// An index file that is none, with the byte that shows it.
+/// A fault of an index file, with the byte that shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexFault {
     pub offset: u64,
-    pub what: &'static str,
+    pub reason: &'static str,
 }
 
 /// The index of a segment, whose checksums match.
@@ -267,23 +272,25 @@ pub(crate) struct SegmentIndex {
     sums: u32,
     count: u64,
     entries_crc: u32,
-    /// In the order of the tape; none where the header alone was read.
+    /// Entries in the order of the tape; empty if only the header was read.
     pub entries: Vec<IndexEntry>,
 }
 
 impl SegmentIndex {
-    /// The header of the index of segment `index`, if there is one that fits the segment's checksums.
+    /// Reads the header of the index of segment `index`. Returns `None` if there is no index, or if it does not fit the
+    /// segment's checksums.
     pub fn load_summary(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<Self> {
         let bytes = read_start(&paths.index(index), offset::END as u64).ok()?;
-        let found = Self::decode_header(&bytes, meta, index).ok()?;
-        found.fits(paths, meta, index).then_some(found)
+        let summary = Self::decode_header(&bytes, meta, index).ok()?;
+        summary.fits(paths, meta, index).then_some(summary)
     }
 
-    /// The index of segment `index`, if there is one that fits the segment's checksums.
+    /// Reads the index of segment `index`. Returns `None` if there is no index, or if it does not fit the segment's
+    /// checksums.
     pub fn load(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<Self> {
         let bytes = read_start(&paths.index(index), bytes_max(meta) + 1).ok()?;
-        let found = Self::decode(&bytes, meta, index).ok()?;
-        found.fits(paths, meta, index).then_some(found)
+        let segment_index = Self::decode(&bytes, meta, index).ok()?;
+        segment_index.fits(paths, meta, index).then_some(segment_index)
     }
 
     fn fits(&self, paths: &TapePaths, meta: &TapeManifest, index: u64) -> bool {
@@ -292,20 +299,22 @@ impl SegmentIndex {
 
     /// Reads the file of segment `index`.
     pub fn decode(bytes: &[u8], meta: &TapeManifest, index: u64) -> std::result::Result<Self, IndexFault> {
-        let mut found = Self::decode_header(bytes, meta, index)?;
-        let bad = |at: usize, what| Err(IndexFault { offset: at as u64, what });
+        let mut segment_index = Self::decode_header(bytes, meta, index)?;
+        let bad = |fault_offset: usize, reason| Err(IndexFault { offset: fault_offset as u64, reason });
         let body = &bytes[offset::END..];
-        if body.len() as u64 != found.count * ENTRY_BYTES as u64 {
+        if body.len() as u64 != segment_index.count * ENTRY_BYTES as u64 {
             return bad(offset::ENTRIES, "the index has another length than it says");
         }
-        if crc32c::crc32c(body) != found.entries_crc {
+        if crc32c::crc32c(body) != segment_index.entries_crc {
             return bad(offset::END, "the checksum of the index's entries does not match");
         }
         let span = meta.span();
-        found.entries.reserve(found.count as usize);
+        segment_index.entries.reserve(segment_index.count as usize);
         for (i, entry) in body.chunks_exact(ENTRY_BYTES).enumerate() {
-            let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight bytes"));
-            let time = |at: usize| word(at) as i64;
+            let word = |word_offset: usize| {
+                u64::from_le_bytes(entry[word_offset..word_offset + 8].try_into().expect("eight bytes"))
+            };
+            let time = |time_offset: usize| word(time_offset) as i64;
             let read = IndexEntry {
                 offset: word(0) & !(1 << 63),
                 before: word(8),
@@ -316,34 +325,35 @@ impl SegmentIndex {
                     has_zero: word(0) >> 63 == 1,
                 },
             };
-            let follows = found
+            let follows = segment_index
                 .entries
                 .last()
                 .is_none_or(|last| last.offset / span < read.offset / span && last.before <= read.before);
-            let within = read.offset < found.frames_end
+            let is_in_bounds = read.offset < segment_index.frames_end
                 && read.offset.is_multiple_of(LINE as u64)
-                && read.before <= found.events;
-            if !follows || !within || found.entries.is_empty() && read.before != 0 {
+                && read.before <= segment_index.events;
+            if !follows || !is_in_bounds || segment_index.entries.is_empty() && read.before != 0 {
                 return bad(
                     offset::END + i * ENTRY_BYTES,
                     "an entry of the index does not follow from the one before",
                 );
             }
-            found.entries.push(read);
+            segment_index.entries.push(read);
         }
-        Ok(found)
+        Ok(segment_index)
     }
 
     fn decode_header(bytes: &[u8], meta: &TapeManifest, index: u64) -> std::result::Result<Self, IndexFault> {
-        let bad = |at: usize, what| Err(IndexFault { offset: at as u64, what });
+        let bad = |fault_offset: usize, reason| Err(IndexFault { offset: fault_offset as u64, reason });
         if bytes.len() < offset::END || bytes[..8] != *MAGIC {
             return bad(offset::MAGIC, "the file does not start with an index's magic");
         }
         if bytes[offset::CRC..offset::END] != crc32c::crc32c(&bytes[..offset::CRC]).to_le_bytes() {
             return bad(offset::CRC, "the checksum of the index's header does not match");
         }
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let word =
+            |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"));
+        let half = |start: usize| u32::from_le_bytes(bytes[start..start + 4].try_into().expect("four bytes"));
         if word(offset::VERSION) != FORMAT_VERSION {
             return bad(offset::VERSION, "the index is of another version of the format");
         }
@@ -375,38 +385,38 @@ impl SegmentIndex {
         })
     }
 
-    /// Data offset at which the chunk of entry `i` ends.
+    /// Returns the data offset at which the chunk of entry `i` ends.
     pub fn chunk_end(&self, i: usize) -> u64 {
         self.entries.get(i + 1).map_or(self.frames_end, |next| next.offset)
     }
 
-    /// Whether the frames of `segment` are what entry `i` says of them.
+    /// Returns whether the frames of `segment` agree with entry `i`.
     pub fn is_confirmed(&self, i: usize, segment: &MappedSegment) -> bool {
         let (entry, end) = (self.entries[i], self.chunk_end(i));
         let mut times = TimeBounds::NONE;
-        let (mut at, mut before) = (entry.offset, entry.before);
-        while at < end
-            && let HeaderWordState::Frame(header) = segment.look(at)
+        let (mut offset, mut before) = (entry.offset, entry.before);
+        while offset < end
+            && let HeaderWordState::Frame(header) = segment.look(offset)
         {
-            if let Some(time) = segment.event_time(at, header) {
+            if let Some(time) = segment.event_time(offset, header) {
                 times.add(header, time);
             }
             before += u64::from(!header.is_meta());
-            at += header.len_bytes() as u64;
+            offset += header.len_bytes() as u64;
         }
         let next = self.entries.get(i + 1).map_or(self.events, |next| next.before);
-        at == end && times == entry.times && before == next
+        offset == end && times == entry.times && before == next
     }
 }
 
-/// The checksum of all checksums of segment `index`; none if not all are there.
+/// Computes the checksum of all checksums of segment `index`. Returns `None` if any checksum is missing.
 pub(crate) fn load_sums_crc(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<u32> {
     let wanted = meta.segment_bytes / meta.span() * 4;
     let sums = read_start(&paths.crc(index), wanted + 1).ok()?;
     (sums.len() as u64 == wanted).then(|| crc32c::crc32c(&sums))
 }
 
-/// Writes the index of segment `index`, whole or not at all; gives the file, to be flushed.
+/// Writes the index of segment `index`, completely or not at all. Returns the file, to be flushed.
 pub(crate) fn store_index(paths: &TapePaths, index: u64, bytes: &[u8]) -> Result<std::fs::File> {
     let (temp, path) = (temp_path(paths), paths.index(index));
     let file = sys::make_file(&temp).with_context("create", &temp)?;
@@ -415,12 +425,12 @@ pub(crate) fn store_index(paths: &TapePaths, index: u64, bytes: &[u8]) -> Result
     Ok(file)
 }
 
-/// Where an index is written until it is whole and gets its name.
+/// Returns the path of an index until it is complete and gets its name.
 pub(crate) fn temp_path(paths: &TapePaths) -> PathBuf {
     paths.run().join("indexing")
 }
 
-/// The index that the frames and checksums of a segment give; none if the segment is not finished.
+/// Makes the index of a segment from its frames and checksums. Returns `None` if the segment is not finished.
 pub(crate) fn make_index(
     paths: &TapePaths,
     segment: &MappedSegment,
@@ -430,8 +440,8 @@ pub(crate) fn make_index(
     Some(IndexBuilder::scan(segment, &header.meta)?.finish(header, sums))
 }
 
-/// What is wrong with the index of a segment, if there is one. Nothing else of the segment is wrong, and `frames` has all
-/// its frames.
+/// Compares the index of a segment with its frames and returns the fault, if the index exists and differs. The rest of
+/// the segment is sound, and `frames` has all its frames.
 pub(crate) fn find_fault(
     paths: &TapePaths,
     frames: &mut IndexBuilder,
@@ -440,17 +450,17 @@ pub(crate) fn find_fault(
     let bytes = read_start(&paths.index(header.index), bytes_max(&header.meta) + 1).ok()?;
     let wanted = frames.finish(header, load_sums_crc(paths, &header.meta, header.index)?);
     let differs = first_difference(&bytes, &wanted)?;
-    let other = IndexFault { offset: differs, what: "the index is not that of the segment's frames" };
-    Some(SegmentIndex::decode(&bytes, &header.meta, header.index).err().unwrap_or(other))
+    let fault = IndexFault { offset: differs, reason: "the index is not that of the segment's frames" };
+    Some(SegmentIndex::decode(&bytes, &header.meta, header.index).err().unwrap_or(fault))
 }
 
-/// The first byte in which two files differ.
+/// Finds the first byte in which two files differ.
 fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
     let differs = a.iter().zip(b).position(|(a, b)| a != b);
-    differs.or((a.len() != b.len()).then_some(a.len().min(b.len()))).map(|at| at as u64)
+    differs.or((a.len() != b.len()).then_some(a.len().min(b.len()))).map(|index| index as u64)
 }
 
-/// Bytes of the greatest index of a segment.
+/// Returns the greatest size of a segment's index, in bytes.
 fn bytes_max(meta: &TapeManifest) -> u64 {
     offset::END as u64 + meta.segment_bytes / meta.span() * ENTRY_BYTES as u64
 }

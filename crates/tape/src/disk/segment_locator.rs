@@ -17,7 +17,7 @@ pub(crate) struct SegmentLocator {
     pub paths: TapePaths,
     pub meta: TapeManifest,
     /// Mappings of hot segments that were left, for when their files come round again.
-    left: MappedSegmentCache,
+    released_mappings: MappedSegmentCache,
     /// The hot directory that was found last.
     hot: Mutex<Option<HotPathCache>>,
 }
@@ -27,23 +27,23 @@ impl SegmentLocator {
         Ok(Self::from_manifest(TapePaths { dir: dir.into() }, TapeManifest::load(dir)?))
     }
 
-    /// The locator of a tape whose manifest is known.
+    /// Makes the locator of a tape whose manifest was read already.
     pub fn from_manifest(paths: TapePaths, meta: TapeManifest) -> Self {
-        Self { paths, meta, left: MappedSegmentCache::default(), hot: Mutex::default() }
+        Self { paths, meta, released_mappings: MappedSegmentCache::default(), hot: Mutex::default() }
     }
 
-    /// Where the hot segments of the tape are, if it has such at the moment.
+    /// Returns the directory of the tape's hot segments, if the tape has hot segments at the moment.
     pub fn hot_place(&self) -> Result<Option<PathBuf>> {
-        let mut known = self.hot.lock();
-        HotPathCache::locate(&mut known, &self.paths, self.meta.id)
+        let mut cache = self.hot.lock();
+        HotPathCache::locate(&mut cache, &self.paths, self.meta.id)
     }
 
-    /// Segment `index` and its first ordinal, hot if there is such, otherwise from the disk.
+    /// Opens segment `index` and returns it with its first ordinal. Prefers the hot segment to the one on the disk.
     pub fn segment(&self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
         if let Some(hot) = self.hot_place()?
-            && let Some(found) = segment_pool::open(&hot, &self.meta, index, &self.left)?
+            && let Some(hot_segment) = segment_pool::open(&hot, &self.meta, index, &self.released_mappings)?
         {
-            return Ok(Some(found));
+            return Ok(Some(hot_segment));
         }
         MappedSegment::open(&segment_path(&self.paths.segments(), index), &self.meta, index, false)
     }
@@ -51,24 +51,24 @@ impl SegmentLocator {
     /// Takes back a segment that [`SegmentLocator::segment`] gave and that is done with.
     pub fn return_segment(&self, segment: MappedSegment) {
         if let Some(segment) = segment.into_unlocked() {
-            self.left.keep(segment);
+            self.released_mappings.keep(segment);
         }
     }
 
-    /// Another mapping for `held`, if that is no longer the one writers write to.
+    /// Maps the segment again if `mapping` is no longer the file that writers write to. Returns `None` if it still is.
     ///
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
     /// a hot one comes before it.
-    pub fn remap_moved(&self, held: &MappedSegment) -> Result<Option<MappedSegment>> {
-        let hot = self.hot_place()?.map(|dir| segment_path(&dir, held.index));
+    pub fn remap_moved(&self, mapping: &MappedSegment) -> Result<Option<MappedSegment>> {
+        let hot = self.hot_place()?.map(|dir| segment_path(&dir, mapping.index));
         let stale = match hot.filter(|path| path.exists()) {
-            Some(hot) => hot != held.path || !held.is_linked(),
-            None => !held.is_linked(),
+            Some(hot) => hot != mapping.path || !mapping.is_linked(),
+            None => !mapping.is_linked(),
         };
         if !stale {
             return Ok(None);
         }
-        Ok(self.segment(held.index)?.map(|(segment, _)| segment))
+        Ok(self.segment(mapping.index)?.map(|(segment, _)| segment))
     }
 
     /// Indices of all segments there are, ascending.
@@ -85,7 +85,7 @@ impl SegmentLocator {
         Ok(all)
     }
 
-    /// The oldest position there is: the start of the oldest segment, or the tape's origin in it.
+    /// Returns the oldest position: the start of the oldest segment, or the tape's origin in it.
     pub fn oldest(&self) -> Result<Position> {
         let Some(&first) = self.indices()?.first() else { return Ok(Position(0)) };
         // A damaged segment says nothing of an origin, and is reported when it is read.
@@ -96,11 +96,11 @@ impl SegmentLocator {
         Ok(Position(first.saturating_mul(self.meta.segment_bytes)).plus(filler))
     }
 
-    /// Whether the tape continues in segment `index`, which is missing and will not appear. `end` returns a position
-    /// that the tape reaches.
+    /// Returns whether the tape continues in segment `index`, which is missing and will not appear. `end` returns a
+    /// position that the tape reaches.
     pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<Position>) -> Result<bool> {
-        // Each time the end first: a segment is in its place before the end goes beyond its start. Twice, because a
-        // recovery takes the end back before it removes what lies after it.
+        // Asks for the end first each time: a segment is in its place before the end passes its start. Asks twice,
+        // because a recovery takes the end back before it removes the frames after it.
         for _ in 0..2 {
             if end()?.0 <= index.saturating_mul(self.meta.segment_bytes) || self.segment(index)?.is_some() {
                 return Ok(false);

@@ -6,17 +6,17 @@
 //!      └ no name, no new reader             └──▶ unlinked; its memory goes with the last who has it
 //! ```
 //!
-//! Making fresh pages is most of what a hot tape costs: each has to be found, cleared, and entered into the page table
-//! of the writer and of every reader. Pages that go round need none of that but to be zeroed.
+//! Fresh pages are most of the cost of a hot tape: the kernel must find and clear each page, and enter it into the page
+//! tables of the writer and of every reader. Reused pages need only to be zeroed.
 //!
-//! Invariant: what a reader can see is never written again. A reader holds a shared lock on the file while it has the
-//! segment, and believes a segment only if, under the lock, its name still is that of the file: then it cannot have
-//! been renamed before, and cannot be taken until the lock is gone. The preallocator takes a file only when it has lost its
-//! name and the exclusive lock is to be had, and lets go of the lock before the file gets its next name. The kernel
-//! takes the locks of the dead; one who is stopped keeps its segment, and the preallocator makes a fresh one.
+//! Invariant: bytes that a reader can see are never written again. A reader holds a shared lock on the file while it
+//! has the segment. It trusts a segment only if, under the lock, the file still has its name: then the file was not
+//! renamed before, and cannot be taken until the lock is released. The preallocator takes a file only when it has lost
+//! its name and the exclusive lock is free. It releases the lock before the file gets its next name. The kernel
+//! releases the locks of dead processes. A stopped process keeps its segment, and the preallocator makes a fresh one.
 //!
 //! The lock protects whole files, so memory order plays no part: the system calls are far stronger than the order
-//! that is needed between the last byte zeroed and the first one read.
+//! needed between the last byte zeroed and the first byte read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::disk::memory::FileId;
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 
-/// Files that may wait; what is beyond them is removed.
+/// Greatest number of spare files; further ones are removed.
 const SPARES_MAX: usize = 4;
 
 /// Mappings kept to be used again, at most: a window of segments.
@@ -48,7 +48,7 @@ pub(crate) fn retire(hot: &Path, index: u64) -> Result<()> {
     }
 }
 
-/// Mappings of segments that their owner has done with. Not locked: what is in them means nothing.
+/// Mappings of segments that their owner has finished with. They are not locked: their content has no meaning.
 #[derive(Debug)]
 pub(crate) struct MappedSegmentCache<T = MappedSegment>(Mutex<Vec<T>>);
 
@@ -62,17 +62,17 @@ impl<T: AsRef<MappedSegment>> MappedSegmentCache<T> {
     /// Keeps a mapping, and drops those whose files are gone: they would hold the memory.
     pub fn keep(&self, segment: T) {
         let mut all = self.0.lock();
-        all.retain(|kept| kept.as_ref().is_linked());
+        all.retain(|mapping| mapping.as_ref().is_linked());
         if all.len() < MAPPINGS_MAX {
             all.push(segment);
         }
     }
 
-    /// The mapping of a file, if it is kept.
-    pub fn take(&self, file: FileId) -> Option<T> {
+    /// Takes the mapping of a file out of the pool, if the pool has it.
+    pub fn take_mapping(&self, file: FileId) -> Option<T> {
         let mut all = self.0.lock();
-        let at = all.iter().position(|kept| kept.as_ref().id() == Some(file))?;
-        Some(all.swap_remove(at))
+        let index = all.iter().position(|mapping| mapping.as_ref().id() == Some(file))?;
+        Some(all.swap_remove(index))
     }
 }
 
@@ -82,8 +82,8 @@ impl AsRef<MappedSegment> for MappedSegment {
     }
 }
 
-/// A zeroed segment out of one that waits in `hot`, under the name `path`; none if there is none to be had.
-/// `mapped` are the writer's own mappings of earlier ones.
+/// Makes a zeroed segment at `path` from a spare file in `hot`, or returns `None` if there is no usable spare. `mapped`
+/// holds the writer's own mappings of earlier files.
 pub(crate) fn recycle(
     hot: &Path,
     path: &Path,
@@ -92,7 +92,7 @@ pub(crate) fn recycle(
 ) -> Option<MappedSegment> {
     for spare in spares(hot) {
         // A file that cannot be used is removed: a stopped reader's file would otherwise come before all others.
-        match take(&spare, path, header, mapped) {
+        match reuse_spare(&spare, path, header, mapped) {
             Some(segment) => return Some(segment),
             None => _ = remove(&spare),
         }
@@ -100,15 +100,15 @@ pub(crate) fn recycle(
     None
 }
 
-fn take(
+fn reuse_spare(
     spare: &Path,
     path: &Path,
     header: &SegmentHeader,
     mapped: &MappedSegmentCache<Arc<MappedSegment>>,
 ) -> Option<MappedSegment> {
-    let known = mapped.take(FileId::from_path(spare)?);
-    let segment = match known {
-        Some(known) => known.reuse_as(spare, header),
+    let cached_segment = mapped.take_mapping(FileId::from_path(spare)?);
+    let segment = match cached_segment {
+        Some(mapping) => mapping.reuse_as(spare, header),
         None => MappedSegment::map_spare(spare, header)
             .filter(|segment| FileId::from_path(spare) == segment.id())?,
     };
@@ -129,18 +129,19 @@ fn spares(hot: &Path) -> Vec<std::path::PathBuf> {
     entries.flatten().filter(|e| waits(&e.file_name())).map(|e| e.path()).collect()
 }
 
-/// Segment `index` of a hot directory for its writer; none if it is not there.
+/// Opens segment `index` of a hot directory for its writer, or returns `None` if it does not exist.
 pub(crate) fn open_own(hot: &Path, meta: &TapeManifest, index: u64) -> Result<Option<(MappedSegment, u64)>> {
     let path = segment_path(hot, index);
-    let found = MappedSegment::open(&path, meta, index, true)?;
-    if found.as_ref().is_some_and(|(segment, _)| FileId::from_path(&path) != segment.id()) {
-        let what = "is a link; a hot segment lies in its directory itself".into();
-        return Err(Error::UnsafeHot { path, what });
+    let own_segment = MappedSegment::open(&path, meta, index, true)?;
+    if own_segment.as_ref().is_some_and(|(segment, _)| FileId::from_path(&path) != segment.id()) {
+        let reason = "is a link; a hot segment lies in its directory itself".into();
+        return Err(Error::UnsafeHot { path, reason });
     }
-    Ok(found)
+    Ok(own_segment)
 }
 
-/// Segment `index` of a hot directory for a reader, locked so that nobody recycles it; none if it is not there.
+/// Opens segment `index` of a hot directory for a reader, locked so that no writer recycles it. Returns `None` if it
+/// does not exist.
 pub(crate) fn open(
     hot: &Path,
     meta: &TapeManifest,
@@ -152,8 +153,8 @@ pub(crate) fn open(
     // Each turn but the last means that the segment lost its name in between, which happens to it once.
     for _ in 0..3 {
         let Some(file) = FileId::from_path(&path) else { return Ok(None) };
-        let mut segment = match mapped.take(file) {
-            Some(known) => known.reuse_as(&path, &header),
+        let mut segment = match mapped.take_mapping(file) {
+            Some(mapping) => mapping.reuse_as(&path, &header),
             None => match MappedSegment::map(&path, meta, index, false)? {
                 Some(segment) => segment,
                 None => return Ok(None),

@@ -70,7 +70,8 @@ impl StatePage {
         Ok(state)
     }
 
-    /// The page of a tape in use, none where there is none. A process that may not write to it gets one to read.
+    /// Maps the page of a tape in use. Returns `None` if there is no page. A process without write permission gets a
+    /// page to read.
     pub fn attach(paths: &TapePaths) -> Result<Option<Self>> {
         let path = paths.run().join(Self::NAME);
         let (file, writable) = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
@@ -87,30 +88,31 @@ impl StatePage {
         Ok(Some(Self { map, writable }).filter(|state| state.is_of(paths)))
     }
 
-    /// Whether this process may ask for a flush.
+    /// Returns whether this process may request a flush.
     pub fn can_request(&self) -> bool {
         self.writable
     }
 
-    /// Followed (and in a hot tape recorded) up to here, as the recorder says.
+    /// Returns the word with the recorded position: the recorder has followed the tape up to here, and copied it if the
+    /// tape is hot.
     pub fn recorded(&self) -> &AtomicU64 {
         self.word(0)
     }
 
-    /// Followed up to here.
+    /// Reads the recorded position: the recorder has followed the tape up to here.
     pub fn recorded_now(&self) -> Position {
         // Acquire: pairs with the Release in `set_recorded`.
         Position(self.recorded().load(Ordering::Acquire))
     }
 
-    /// Everything before this survives power loss, as the recorder says.
+    /// Reads the durable position: everything before it survives power loss.
     #[inline]
     pub fn durable(&self) -> Position {
         // Acquire: pairs with the Release in `set_durable`.
         Position(self.word(DURABLE).load(Ordering::Acquire))
     }
 
-    /// Says what survives power loss.
+    /// Publishes the durable position.
     pub fn set_durable(&self, position: Position) {
         // Release: pairs with the Acquire in `durable`. Never backwards, and never raised by anybody else.
         self.word(DURABLE).fetch_max(position.0, Ordering::Release);
@@ -124,15 +126,15 @@ impl StatePage {
         }
     }
 
-    /// The furthest position that was asked for.
+    /// Returns the furthest position for which a flush was requested.
     #[inline]
     pub fn requested_position(&self) -> Position {
         Position(self.word(WANTED).load(Ordering::Relaxed))
     }
 
     /// Reports that a flush has failed.
-    pub fn fail(&self, errno: i32, what: FlushedFile, lasting: bool) {
-        self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
+    pub fn fail(&self, errno: i32, file: FlushedFile, lasting: bool) {
+        self.word(FAILED_FILE).store(file.word(), Ordering::Relaxed);
         self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
         let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
         // Release: pairs with the Acquire in `failure`; the file is stored before.
@@ -150,7 +152,7 @@ impl StatePage {
         self.word(FAILED).store(0, Ordering::Release);
     }
 
-    /// The flush that failed, if it was not made good.
+    /// Returns the failed flush, if the recorder has not made it good since.
     pub fn failure(&self, paths: &TapePaths) -> Option<DurabilityFailure> {
         // Acquire: pairs with the Release in `fail`.
         let word = self.word(FAILED).load(Ordering::Acquire);
@@ -166,14 +168,14 @@ impl StatePage {
         self.word(FAILURES).load(Ordering::Relaxed)
     }
 
-    /// Forgets all: what it says is of before a restart of the machine.
+    /// Forgets everything on the page, because it was written before a restart of the machine.
     pub fn reset(&self) {
         for index in 0..16 {
             self.word(index).store(0, Ordering::Relaxed);
         }
     }
 
-    /// Whether the tape was closed since the page was mapped.
+    /// Returns whether the tape was closed since the page was mapped.
     pub fn is_retired(&self) -> bool {
         self.word(RETIRED).load(Ordering::Relaxed) != 0
     }
@@ -187,26 +189,27 @@ impl StatePage {
     /// Reads the recorded position without keeping the page.
     ///
     /// # Errors
-    /// As [`Self::look`].
+    /// Fails as [`Self::look`] does.
     pub fn peek(paths: &TapePaths) -> Result<Position> {
         Ok(Self::look(paths)?.map_or(Position(0), |state| state.recorded_now()))
     }
 
     /// Sets the recorded position.
     pub fn set_recorded(&self, position: Position) {
-        // Release: pairs with the Acquire of the writer's window check. Never backwards: a recorder that begins
-        // again goes over what is recorded already.
+        // Release: pairs with the Acquire of the writer's window check. Never backwards: a recorder that restarts
+        // passes over recorded frames again.
         self.recorded().fetch_max(position.0, Ordering::Release);
     }
 
-    /// Epoch whose frames are on the tape; 0 where nobody has said.
+    /// Returns the epoch whose frames are on the tape; 0 if no process has set it.
     pub fn epoch(&self) -> u64 {
-        // Acquire: pairs with the Release in `set_epoch`; who sees the epoch finds what its recovery left.
+        // Acquire: pairs with the Release in `set_epoch`; a reader that sees the epoch finds the result of its
+        // recovery.
         self.word(EPOCH).load(Ordering::Acquire)
     }
 
-    /// Until recovery is done the epoch is the one before, as the page says it, or where that is of before a restart or
-    /// says nothing, as the lineage did.
+    /// Keeps the epoch of the page until recovery is done. Sets it to `before`, the epoch of the lineage, if the
+    /// machine restarted or the page has no epoch.
     pub fn keep_epoch(&self, before: u64, restarted: bool) {
         if restarted || self.epoch() == 0 {
             self.set_epoch(before);
@@ -239,14 +242,16 @@ impl StatePage {
         Ok(page.filter(|page| !page.is_retired() && page.is_of(paths)))
     }
 
-    /// Whether the page is of the tape in `paths.dir`, and not copied with its directory from another one.
+    /// Returns whether the page belongs to the tape in `paths.dir`, and was not copied with its directory from another
+    /// tape.
     pub fn is_of(&self, paths: &TapePaths) -> bool {
         let home = self.home();
         home == [0; 3] || DirectoryIdentity(home).is_at(&paths.dir)
     }
 
     fn home(&self) -> [u64; 3] {
-        // Relaxed: set once, before anybody looks; who sees a part takes the page for another tape's and looks again.
+        // Relaxed: set once, before any other process looks. A process that sees only a part takes the page for another
+        // tape's and looks again.
         std::array::from_fn(|i| self.word(HOME + i).load(Ordering::Relaxed))
     }
 
@@ -272,14 +277,14 @@ impl StatePage {
         Ok(())
     }
 
-    /// Forgets what the page says of another tape: all but that a flush has failed, for the files were copied with it.
+    /// Forgets what the page says of another tape, except for a failed flush: the files were copied with it.
     pub fn renounce(&self) {
         for index in (0..HOME).filter(|index| ![FAILED, FAILED_FILE, FAILURES].contains(index)) {
             self.word(index).store(0, Ordering::Relaxed);
         }
     }
 
-    /// The writer's retention limits, for the process that records the tape.
+    /// Returns the writer's retention limits, for the process that records the tape.
     pub fn retention(&self) -> RetentionLimits {
         let word = |index| Some(self.word(index).load(Ordering::Relaxed)).filter(|&n| n > 0);
         RetentionLimits {
@@ -291,7 +296,7 @@ impl StatePage {
         }
     }
 
-    /// Sets what is to be kept. Nothing is zero, and zero is one.
+    /// Stores the retention limits. A missing limit is stored as zero, and zero as one.
     pub fn set_retention(&self, limits: &RetentionLimits) {
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let words = [
@@ -306,7 +311,7 @@ impl StatePage {
         }
     }
 
-    /// The tape's end and its ordinal as published last.
+    /// Returns the tape's end and its ordinal, as last published.
     pub fn end(&self) -> (Position, u64) {
         // Acquire: pairs with the Release in `set_end`; the ordinal is of that end or a later one.
         let end = self.word(END).load(Ordering::Acquire);
@@ -319,27 +324,27 @@ impl StatePage {
         self.word(END).store(end.0, Ordering::Release);
     }
 
-    /// Everything before this position is gone, or will be soon.
+    /// Returns the announced position: retention has removed everything before it, or soon will.
     #[inline]
     pub fn announced(&self) -> Position {
         Position(self.word(ANNOUNCED).load(Ordering::Relaxed))
     }
 
-    /// Says what the oldest position is, and up to where removal is announced.
+    /// Publishes the oldest position, and the position up to which removal is announced.
     pub fn announce(&self, oldest: Position, announced: Position) {
         self.word(OLDEST).store(oldest.0, Ordering::Relaxed);
         self.word(ANNOUNCED).store(announced.0, Ordering::Relaxed);
     }
 }
 
-/// This user, or the file system, lets the file be read alone.
+/// Returns whether the error means that this user, or the file system, allows only reads of the file.
 fn is_read_only(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Removes what is left of `run/` when neither writer nor recorder use it; named cursors and the lineage stay.
+/// Removes the rest of `run/` when neither writer nor recorder use it; named cursors and the lineage stay.
 pub(crate) fn tidy(paths: &TapePaths, writer: FileLock) -> Result<()> {
-    match FileLock::take(&paths.recorder_lock()) {
+    match FileLock::acquire(&paths.recorder_lock()) {
         Ok(recorder) => {
             // Relaxed: a word of its own, looked at now and then.
             StatePage::open(paths)?.word(RETIRED).store(1, Ordering::Relaxed);
@@ -350,7 +355,7 @@ pub(crate) fn tidy(paths: &TapePaths, writer: FileLock) -> Result<()> {
         Err(e) => return Err(e),
     }
     writer.remove()?;
-    // Directories that are not empty belong to somebody and stay.
+    // Directories that are not empty are in use and stay.
     let _ = fs::remove_dir(paths.run().join("cursors"));
     let _ = fs::remove_dir(paths.run());
     Ok(())

@@ -41,24 +41,24 @@ enum SystemCall {
 }
 
 /// Opens a file for writing as `how` says.
-pub(crate) fn open(path: &Path, how: &OpenOptions) -> Result<File> {
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     pass(SystemCall::Open)?;
-    how.open(path)
+    options.open(path)
 }
 
-/// Opens a file for reading and writing, and makes it where there is none.
+/// Opens a file for reading and writing, and makes it if it does not exist.
 pub(crate) fn open_or_make(path: &Path) -> Result<File> {
     open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
-/// Makes a file for reading and writing that was not there; what has its name goes, be it a link.
+/// Makes a new file for reading and writing. Removes anything with its name, even a link.
 pub(crate) fn make_file(path: &Path) -> Result<File> {
-    let mut how = OpenOptions::new();
-    how.read(true).write(true).create_new(true);
-    match open(path, &how) {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    match open(path, &options) {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
             unlink(path)?;
-            open(path, &how)
+            open(path, &options)
         }
         other => other,
     }
@@ -98,7 +98,7 @@ pub(crate) fn remove_dir(path: &Path) -> Result<()> {
     fs::remove_dir(path)
 }
 
-/// Gives a file blocks for `length` bytes from `offset`, which mean nothing yet.
+/// Allocates blocks for `length` bytes of a file from `offset`; their content is undefined.
 pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(());
@@ -109,11 +109,11 @@ pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
         // A file system without reservation: writing zeros has the same effect, only slower.
         Err(rustix::io::Errno::OPNOTSUPP) => {
             let zeros = [0u8; 65536];
-            let mut at = offset;
-            while at < offset + length {
-                let part = (offset + length - at).min(zeros.len() as u64);
-                write_at(file, &zeros[..part as usize], at)?;
-                at += part;
+            let mut write_offset = offset;
+            while write_offset < offset + length {
+                let part = (offset + length - write_offset).min(zeros.len() as u64);
+                write_at(file, &zeros[..part as usize], write_offset)?;
+                write_offset += part;
             }
             Ok(())
         }
@@ -156,7 +156,7 @@ pub(crate) fn overwrite_at(file: &File, bytes: &[u8], offset: u64) -> Result<()>
     file.write_all_at(bytes, offset)
 }
 
-/// Gives a file another name.
+/// Renames a file.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     pass(SystemCall::Rename)?;
     fs::rename(from, to)
@@ -179,7 +179,7 @@ pub(crate) fn set_modified(file: &File, time: SystemTime) -> Result<()> {
     file.set_modified(time)
 }
 
-/// Flushes what a file holds.
+/// Flushes the data of a file.
 pub(crate) fn sync_data(file: &File) -> Result<()> {
     pass(SystemCall::Sync)?;
     file.sync_data()
@@ -217,7 +217,7 @@ pub(crate) fn map_part(file: &File, length: usize, writable: bool) -> Result<Mma
     if writable { options.map_raw(file) } else { options.map_raw_read_only(file) }
 }
 
-/// Gives advice about `length` bytes from byte `from` of a mapping, as a hint.
+/// Advises the system about `length` bytes from byte `from` of a mapping, as a hint.
 #[cfg(target_os = "linux")]
 pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
     assert!(from.is_multiple_of(4096) && from + length <= map.len() as u64);

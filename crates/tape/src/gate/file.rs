@@ -40,30 +40,34 @@ pub(super) struct GateFile {
 }
 
 impl GateFile {
-    /// Opens the gate at `path` and checks that it belongs to the tape. `None`: no such file.
+    /// Opens the gate at `path` and checks that it belongs to the tape. Returns `None` if there is no such file.
     pub fn open(path: &Path, tape: TapeId) -> Result<Option<Self>> {
         let file = match sys::open(path, OpenOptions::new().read(true).write(true)) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.with_context("open", path)?,
         };
         let page = read_start(path, BYTES).with_context("read", path)?;
-        let damage = |at: usize, what: &str| {
-            Err(Error::damage(path, at as u64, format!("{what}; remove it while nobody uses the tape")))
+        let damage = |offset: usize, reason: &str| {
+            Err(Error::damage(path, offset as u64, format!("{reason}; remove it while nobody uses the tape")))
         };
         let length = file.metadata().with_context("look at", path)?.len();
         if page.len() < BYTES as usize || length < BYTES || page[..8] != *MAGIC {
             return damage(0, "the file is no gate");
         }
-        let found = u64::from_le_bytes(page[offset::VERSION..][..8].try_into().expect("eight bytes"));
-        if found != FORMAT_VERSION {
-            return Err(Error::ForeignVersion { path: path.into(), found, known: FORMAT_VERSION });
+        let version = u64::from_le_bytes(page[offset::VERSION..][..8].try_into().expect("eight bytes"));
+        if version != FORMAT_VERSION {
+            return Err(Error::ForeignVersion {
+                path: path.into(),
+                version,
+                supported_version: FORMAT_VERSION,
+            });
         }
         if page[offset::CRC..offset::END] != crc32c::crc32c(&page[..offset::CRC]).to_le_bytes() {
             return damage(offset::CRC, "the gate's checksum does not match");
         }
         let id = u128::from_le_bytes(page[offset::TAPE..][..16].try_into().expect("sixteen bytes"));
         if id != tape.0 {
-            return Err(Error::ForeignTape { path: path.into(), found: TapeId(id), wanted: tape });
+            return Err(Error::ForeignTape { path: path.into(), tape_id: TapeId(id), expected_id: tape });
         }
         let map = sys::map_part(&file, BYTES as usize, true).with_context("map", path)?;
         Ok(Some(Self { map, file, path: path.into() }))
@@ -72,17 +76,19 @@ impl GateFile {
     /// Makes a gate whose reader is assumed to be at `position`; only the writer does.
     pub fn create(path: &Path, tape: TapeId, position: Position) -> Result<()> {
         let mut page = vec![0; BYTES as usize];
-        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, MAGIC);
-        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
-        put(offset::TAPE, &tape.0.to_le_bytes());
-        put(gate::place::POSITION as usize, &position.0.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| page[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(0, MAGIC);
+        write_field(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        write_field(offset::TAPE, &tape.0.to_le_bytes());
+        write_field(gate::place::POSITION as usize, &position.0.to_le_bytes());
         let crc = crc32c::crc32c(&page[..offset::CRC]);
         page[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
         write_whole(path, &page)
     }
 
-    /// Whether a reader holds the gate. Locks it for a moment to see, so a reader that attaches tries again.
+    /// Returns whether a reader holds the gate. Locks the gate for a moment, so a reader that attaches meanwhile must
+    /// try again.
     pub fn is_alive(&self) -> bool {
         match self.file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => true,
@@ -101,13 +107,13 @@ impl GateFile {
 
 impl SharedMemory for GateFile {
     #[inline]
-    fn load(&self, at: u64, order: Ordering) -> u64 {
-        self.word(at).load(order)
+    fn load(&self, offset: u64, order: Ordering) -> u64 {
+        self.word(offset).load(order)
     }
 
     #[inline]
-    fn store(&self, at: u64, value: u64, order: Ordering) {
-        self.word(at).store(value, order);
+    fn store(&self, offset: u64, value: u64, order: Ordering) {
+        self.word(offset).store(value, order);
     }
 
     unsafe fn fill(&self, _: u64, _: &[u8]) {
@@ -117,15 +123,15 @@ impl SharedMemory for GateFile {
 
 impl GateFile {
     #[inline]
-    fn word(&self, at: u64) -> &AtomicU64 {
-        assert!(at < BYTES && at.is_multiple_of(8));
+    fn word(&self, offset: u64) -> &AtomicU64 {
+        assert!(offset < BYTES && offset.is_multiple_of(8));
         // SAFETY: in the mapping, which has BYTES bytes (asserted, and the file's length was checked), aligned, and
         // accessed atomically by everybody.
-        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at as usize).cast()) }
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset as usize).cast()) }
     }
 }
 
-/// Where the gates of a tape are.
+/// Returns the directory of a tape's gates.
 pub(super) fn folder(paths: &TapePaths) -> PathBuf {
     paths.run().join("gates")
 }

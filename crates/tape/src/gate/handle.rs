@@ -49,12 +49,11 @@ pub struct GateHandle {
 }
 
 impl GateHandle {
-    /// Attaches to the gate `name` of the tape in `dir`, as a reader that has dealt with everything before
-    /// `position`.
+    /// Attaches to the gate `name` of the tape in `dir`, as a reader that has processed everything before `position`.
     ///
     /// # Errors
-    /// No such gate (the tape's writer makes it when it is opened with one of that name), another reader that has
-    /// it, a file of another tape or a damaged one, or the system's refusal.
+    /// Fails if there is no such gate, if another reader has it, if its file is damaged or belongs to another tape, or
+    /// if the system refuses. The tape's writer makes the gates with which it is opened.
     pub fn attach(dir: &Path, name: &str, position: Position) -> Result<Self> {
         check_name(name)?;
         let meta = TapeManifest::load(dir)?;
@@ -76,8 +75,8 @@ impl GateHandle {
         }
     }
 
-    /// Reports that everything before `position` has been dealt with. It costs one store; a position reported already
-    /// changes nothing.
+    /// Reports that the reader has processed everything before `position`. It costs one store; a position that was
+    /// reported already changes nothing.
     #[inline]
     pub fn advance(&mut self, position: Position) {
         if position > self.position {
@@ -86,21 +85,21 @@ impl GateHandle {
         }
     }
 
-    /// Goes back to `position`, after [`crate::Error::Rewound`]: the tape was cut back there, and what this reader has
-    /// dealt with beyond is not on the tape any more. Until then the writer counts the reader as being at the cut.
+    /// Goes back to `position`, after [`crate::Error::Rewound`]: the tape was cut back there, and later frames are no
+    /// longer on the tape. Until then the writer takes the reader to be at the cut.
     pub fn rewind(&mut self, position: Position) {
         self.position = position;
         // As one that comes: the writer knows by the number that this position is of the tape as it is now.
         self.came = gate::attach::<{ flaw::NONE }>(&self.gate, position);
     }
 
-    /// The position reported last.
+    /// Returns the last reported position.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Whether the writer has seen that this reader is here. False before the writer has looked (at the latest
-    /// after `ahead_bytes`), and when no writer has the tape open with this gate.
+    /// Returns whether the writer has seen this reader. It is false until the writer looks (at the latest after
+    /// `ahead_bytes`), and while no writer has the tape open with this gate.
     pub fn is_heeded(&self) -> bool {
         // Acquire: pairs with the Release in `GateSet`; nothing else is read under it.
         self.gate.load(gate::place::HEEDED, Ordering::Acquire) == self.came

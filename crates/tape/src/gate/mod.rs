@@ -6,18 +6,19 @@
 //!                 └──────── not dealt with ──────┘   may be appended     └ wait, or drop and count
 //! ```
 //!
-//! The writer declares its gates when it opens ([`crate::WriterOptions::gates`]) and makes a file for each, `run/gates/NAME`.
-//! A reader attaches to one by name, says how far it has come as it goes, and holds a lock on the file, so that its
-//! death is seen. The writer compares its end with one number; only when it reaches that does it look at the gates.
+//! The writer declares its gates when it opens ([`crate::WriterOptions::gates`]) and makes a file for each,
+//! `run/gates/NAME`. A reader attaches to a gate by name, reports its position, and holds a lock on the file, so that
+//! the writer can see its death. The writer compares its end with one number. It looks at the gates only when it
+//! reaches that number.
 //!
-//! When the reader is not there:
-//! - It never came, or has detached: the gate holds nobody up, unless it is `required`.
-//! - It died: as above, as soon as the writer would be held up.
-//! - It is alive and does not move: the policy, wait or drop.
-//! - It comes (again): the writer heeds it at the latest after `ahead_bytes` more ([`GateHandle::is_heeded`]).
-//! - It has dealt with more than the tape has, because the tape was cut back: it counts as being at the cut until it
-//!   says that it went back ([`GateHandle::rewind`]) or attaches again.
-//! - The gate's file is of another tape, or damaged: opening, or attaching, is refused and says so.
+//! The state of the reader decides:
+//! - It never attached, or has detached: the gate stops no writer, unless it is `required`.
+//! - It died: as above, as soon as the gate would stop the writer.
+//! - It is alive and does not move: the policy decides, wait or drop.
+//! - It attaches (again): the writer heeds it at the latest after `ahead_bytes` more ([`GateHandle::is_heeded`]).
+//! - It has processed more than the tape has, because the tape was cut back: it counts as being at the cut until it
+//!   reports that it went back ([`GateHandle::rewind`]) or attaches again.
+//! - The gate's file is damaged or belongs to another tape: opening, or attaching, fails and says so.
 
 mod file;
 mod handle;
@@ -35,8 +36,8 @@ pub(crate) use writer_gates::GateSet;
 pub struct Gate {
     /// Name of the reader: 1 to 64 letters, digits, `-` or `_`.
     pub reader: String,
-    /// How far the writer may be ahead of what the reader has dealt with. A unit that is longer than this is
-    /// appended when the reader has dealt with everything before it.
+    /// Greatest distance of the writer before the position that the reader has reported. A longer unit is appended when
+    /// the reader has processed everything before it.
     pub ahead_bytes: u64,
     /// The writer's action when it would be further ahead.
     pub policy: GatePolicy,
@@ -48,13 +49,13 @@ pub struct Gate {
 /// The action of a writer when a gate is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GatePolicy {
-    /// Waits so long for the reader, then gives [`crate::Error::Gated`]; nothing was appended then.
+    /// Waits at most this long for the reader, then returns [`crate::Error::Gated`]; then nothing was appended.
     Wait {
         /// How long.
         timeout: Duration,
     },
-    /// Gives [`crate::Error::Dropped`] at once: the unit is not appended, for nobody, and counted in the writer and
-    /// in the gate's file.
+    /// Returns [`crate::Error::Dropped`] at once. The unit is not appended for any reader; the writer and the gate's
+    /// file count it.
     Drop,
 }
 
@@ -76,7 +77,7 @@ pub struct GateDrops {
 pub struct GateStatus {
     /// Name of the reader.
     pub reader: String,
-    /// The reader has dealt with everything before this.
+    /// The reader has processed everything before this.
     pub position: Position,
     /// Whether a live reader is attached.
     pub alive: bool,

@@ -15,12 +15,12 @@ use crate::error::{Error, FileContext, Result};
 use crate::lockfree::{SharedMemory, flaw, gate};
 use crate::read::pace::DeadlineWaiter;
 
-/// The gates of a writer, and the one number that its way is held against.
+/// The gates of a writer, and the position up to which it may go without a look at them.
 #[derive(Debug)]
 pub(crate) struct GateSet {
     /// The end may go up to here without another look.
     limit: Position,
-    held: Vec<HeldGate>,
+    gates: Vec<HeldGate>,
     /// The process of the writer; a child that was forked shares the files and must leave them.
     pid: u32,
 }
@@ -33,17 +33,17 @@ struct HeldGate {
     heeded: u64,
     /// The coming whose reader was found dead.
     dead: Option<u64>,
-    /// A reader that came before the tape was cut back, and where: what it dealt with beyond is not on the tape any more.
-    /// It counts as being there until it comes again.
+    /// A reader that attached before the tape was cut back, and the position of the cut: later frames are no longer on
+    /// the tape. The reader counts as being at the cut until it attaches again.
     rewound: Option<(u64, Position)>,
 }
 
 impl GateSet {
-    /// Opens or makes the gates of a tape that ends at `end`; removes those that are not declared any more.
+    /// Opens or makes the gates of a tape that ends at `end`, and removes gates that are no longer declared.
     pub fn open(paths: &TapePaths, tape: TapeId, end: Position, gates: &[Gate]) -> Result<Self> {
         for (i, gate) in gates.iter().enumerate() {
             check_name(&gate.reader)?;
-            if gates[..i].iter().any(|other| other.reader == gate.reader) {
+            if gates[..i].iter().any(|earlier_gate| earlier_gate.reader == gate.reader) {
                 return Err(Error::Option("two gates have the same name"));
             }
             if gate.ahead_bytes < LINE as u64 {
@@ -52,7 +52,7 @@ impl GateSet {
         }
         let folder = folder(paths);
         tidy(paths, tape, |name| gates.iter().any(|gate| gate.reader == name))?;
-        let mut held = Vec::new();
+        let mut held_gates = Vec::new();
         for gate in gates {
             sys::make_dir(&folder).with_context("make", &folder)?;
             let path = folder.join(&gate.reader);
@@ -64,18 +64,19 @@ impl GateSet {
                 }
             };
             let rewound = rewind(&file, end);
-            held.push(HeldGate { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
+            held_gates.push(HeldGate { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
         }
-        let limit = Position(if held.is_empty() { u64::MAX } else { 0 });
-        Ok(Self { limit, held, pid: std::process::id() })
+        let limit = Position(if held_gates.is_empty() { u64::MAX } else { 0 });
+        Ok(Self { limit, gates: held_gates, pid: std::process::id() })
     }
 
-    /// Up to here a writer may go without asking.
+    /// Returns the position up to which a writer may go without looking at the gates.
     pub fn limit(&self) -> Position {
         self.limit
     }
 
-    /// Lets a writer at `end` append `bytes`, of which `open` wait in a batch already, or says why not.
+    /// Lets a writer at `end` append `bytes`, including `open` bytes that already wait in a batch. Fails if a gate
+    /// forbids it.
     #[inline]
     pub fn admit(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
         if end.plus(bytes) <= self.limit { Ok(()) } else { self.look(end, bytes, open) }
@@ -87,14 +88,14 @@ impl GateSet {
         for round in 0u32.. {
             let mut limit = Position(u64::MAX);
             let mut closed = None;
-            for (i, held) in self.held.iter_mut().enumerate() {
-                let own = match held.limit(end, bytes, round.is_multiple_of(PROBE)) {
-                    Ok(own) => own,
-                    Err(alive) => match held.gate.policy {
+            for (i, held_gate) in self.gates.iter_mut().enumerate() {
+                let gate_limit = match held_gate.limit(end, bytes, round.is_multiple_of(PROBE)) {
+                    Ok(position_limit) => position_limit,
+                    Err(alive) => match held_gate.gate.policy {
                         GatePolicy::Drop => {
-                            gate::drop_at::<{ flaw::NONE }>(&held.file, end, bytes - open);
-                            let dropped = held.file.dropped().count;
-                            let reader = held.gate.reader.clone();
+                            gate::drop_at::<{ flaw::NONE }>(&held_gate.file, end, bytes - open);
+                            let dropped = held_gate.file.dropped().count;
+                            let reader = held_gate.gate.reader.clone();
                             return Err(Error::Dropped { reader, position: end, dropped });
                         }
                         GatePolicy::Wait { timeout } => {
@@ -103,43 +104,45 @@ impl GateSet {
                         }
                     },
                 };
-                limit = limit.min(own);
+                limit = limit.min(gate_limit);
             }
             let Some((i, alive, timeout)) = closed else {
                 self.limit = limit;
                 return Ok(());
             };
-            let held = &self.held[i];
+            let closed_gate = &self.gates[i];
             let patience = patience.get_or_insert_with(|| {
                 // Relaxed: a counter that only the writer writes.
-                let waits = held.file.load(gate::place::WAITS, Ordering::Relaxed);
-                held.file.store(gate::place::WAITS, waits + 1, Ordering::Relaxed);
+                let waits = closed_gate.file.load(gate::place::WAITS, Ordering::Relaxed);
+                closed_gate.file.store(gate::place::WAITS, waits + 1, Ordering::Relaxed);
                 DeadlineWaiter::new(WaitStrategy::Balanced, timeout)
             });
             if !patience.wait() {
-                let position = held.reader_state().1;
-                return Err(Error::Gated { reader: held.gate.reader.clone(), position, alive });
+                let position = closed_gate.reader_state().1;
+                return Err(Error::Gated { reader: closed_gate.gate.reader.clone(), position, alive });
             }
         }
         unreachable!("a wait ends with its timeout")
     }
 
-    /// Takes away the files that nobody needs.
+    /// Removes the gate files that are no longer needed.
     pub fn close(&self, paths: &TapePaths, tape: TapeId) -> Result<()> {
         // A required reader's place outlives the writer; the others start afresh.
-        tidy(paths, tape, |name| self.held.iter().any(|held| held.gate.required && held.gate.reader == name))
+        tidy(paths, tape, |name| {
+            self.gates.iter().any(|held_gate| held_gate.gate.required && held_gate.gate.reader == name)
+        })
     }
 
-    /// How they are, in the order in which they were declared.
+    /// Returns the state of each gate, in the order in which the gates were declared.
     pub fn statuses(&self) -> Vec<GateStatus> {
-        let standing = |held: &HeldGate| GateStatus {
-            reader: held.gate.reader.clone(),
-            position: held.reader_state().1,
-            alive: held.file.is_alive(),
-            dropped: held.file.dropped(),
-            waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),
+        let standing = |held_gate: &HeldGate| GateStatus {
+            reader: held_gate.gate.reader.clone(),
+            position: held_gate.reader_state().1,
+            alive: held_gate.file.is_alive(),
+            dropped: held_gate.file.dropped(),
+            waits: held_gate.file.load(gate::place::WAITS, Ordering::Relaxed),
         };
-        self.held.iter().map(standing).collect()
+        self.gates.iter().map(standing).collect()
     }
 }
 
@@ -148,9 +151,9 @@ impl Drop for GateSet {
         if self.pid != std::process::id() {
             return;
         }
-        for held in &self.held {
+        for held_gate in &self.gates {
             // Release: pairs with the Acquire in `GateHandle::is_heeded`.
-            held.file.store(gate::place::HEEDED, 0, Ordering::Release);
+            held_gate.file.store(gate::place::HEEDED, 0, Ordering::Release);
         }
     }
 }
@@ -159,7 +162,7 @@ impl Drop for GateSet {
 const PROBE: u32 = 256;
 
 impl HeldGate {
-    /// The number of the reader's coming or going, and where it is on this tape.
+    /// Returns the number of the reader's last attachment or detachment, and its position on this tape.
     fn reader_state(&self) -> (u64, Position) {
         let (came, position) = gate::reader_state(&self.file);
         match self.rewound {
@@ -168,16 +171,17 @@ impl HeldGate {
         }
     }
 
-    /// Up to where the writer may go; or that the gate is closed, and whether its reader is alive.
+    /// Returns the position up to which the writer may go. If the gate is closed, the error says whether its reader is
+    /// alive.
     fn limit(&mut self, end: Position, bytes: u64, probe: bool) -> std::result::Result<Position, bool> {
         let (came, position) = self.reader_state();
         // A look at the latest after as much as it may be ahead, to find a reader that has come.
         let unheld = Position(end.0.saturating_add(self.gate.ahead_bytes.max(bytes)));
-        let here = came % 2 == 1 && self.dead != Some(came);
-        if !here && !self.gate.required {
+        let is_here = came % 2 == 1 && self.dead != Some(came);
+        if !is_here && !self.gate.required {
             return Ok(unheld);
         }
-        if here && self.heeded != came {
+        if is_here && self.heeded != came {
             self.heeded = came;
             // Release: pairs with the Acquire in `GateHandle::is_heeded`.
             self.file.store(gate::place::HEEDED, came, Ordering::Release);
@@ -186,18 +190,18 @@ impl HeldGate {
         if end.plus(bytes) <= limit {
             return Ok(limit);
         }
-        if here && probe && !self.file.is_alive() {
+        if is_here && probe && !self.file.is_alive() {
             self.dead = Some(came);
             if !self.gate.required {
                 return Ok(unheld);
             }
         }
-        Err(here && self.dead != Some(came))
+        Err(is_here && self.dead != Some(came))
     }
 }
 
-/// Takes a gate back to the tape's `end` where its reader has been beyond it. Nobody there: its word is set. A reader that
-/// is there owns the word, and gives its coming and the end.
+/// Sets a gate back to the tape's `end` if its reader was beyond it. Sets the reader's word if no reader is attached.
+/// An attached reader owns the word: then returns its attachment number and the end.
 fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
     let (came, position) = gate::reader_state(file);
     if position <= end {
@@ -206,7 +210,7 @@ fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
     if !lock_exclusive(&file.file).unwrap_or(false) {
         return Some((came, end));
     }
-    // Under the lock of a reader: none is there, and none comes meanwhile.
+    // The reader's lock is held: no reader is attached, and none can attach meanwhile.
     gate::advance::<{ flaw::NONE }>(file, end);
     let _ = file.file.unlock();
     None
@@ -241,7 +245,7 @@ fn tidy(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<
             }
         }
     }
-    // A folder that is not empty belongs to somebody and stays.
+    // A folder that is not empty is in use and stays.
     let _ = fs::remove_dir(&folder);
     Ok(())
 }

@@ -1,16 +1,16 @@
-//! A gate: the position up to which a critical reader has dealt with the tape, and what was dropped for its sake.
+//! A gate: the position up to which a critical reader has processed the tape, and the counts of dropped units.
 //!
 //! ```text
 //!   reader ── came, position ──▶ ┌──────┐ ──▶ writer: may it go beyond position + ahead?
 //!   reader ◀── dropped ───────── └──────┘ ◀── writer: heeded, dropped
 //! ```
 //!
-//! Invariant: what the reader did before it advanced to a position happens before what the writer does once it has
-//! seen that position. The writer keeps the limit it computed and looks again only when it gets there; the position
-//! only grows, so an old limit is never too high.
+//! Invariant: everything that the reader did before it advanced to a position happens before everything that the writer
+//! does after it has seen that position. The writer keeps the limit that it computed and looks again only when it
+//! reaches the limit. The position only grows, so an old limit is never too high.
 //!
-//! Invariant: the number of drops is stored after where and how much, so a thread that sees the number sees those of
-//! that drop or of a later one.
+//! Invariant: the number of drops is stored after their positions and bytes. A thread that sees the number therefore
+//! sees the positions and bytes of that drop or of a later one.
 
 use std::sync::atomic::Ordering;
 
@@ -20,13 +20,14 @@ use super::{SharedMemory, flaw};
 
 /// The places of the words in a gate's page; the reader's and the writer's are on lines of their own.
 pub mod place {
-    /// Everything before this position is dealt with. The reader's.
+    /// The reader's word: it has processed everything before this position.
     pub const POSITION: u64 = 128;
     /// Comings and goings: odd while a reader is there, or died there. The reader's.
     pub const CAME: u64 = 136;
     /// Process id of the reader. The reader's.
     pub const PID: u64 = 144;
-    /// The coming that the writer heeds; 0: none. This word and those that follow are the writer's.
+    /// The number of the attachment that the writer heeds; 0 if there is no such attachment. The writer writes this
+    /// word and the following ones.
     pub const HEEDED: u64 = 256;
     /// How often something was dropped.
     pub const DROPS: u64 = 264;
@@ -53,49 +54,49 @@ pub struct DropCounters {
     pub last: Position,
 }
 
-/// The reader comes, at `position`; gives the number of its coming, which is odd.
+/// Attaches the reader at `position` and returns the number of this attachment, which is odd.
 pub fn attach<const FLAW: u8>(memory: &impl SharedMemory, position: Position) -> u64 {
     // Relaxed: only the holder of the gate's lock writes these.
     let came = (memory.load(place::CAME, Ordering::Relaxed) + 1) | 1;
     memory.store(place::POSITION, position.0, Ordering::Relaxed);
-    // Release: pairs with the Acquire in `standing`; the position belongs to this coming.
+    // Release: pairs with the Acquire in `reader_state`; the position belongs to this attachment.
     let order = if FLAW == flaw::RELAXED_POSITION { Ordering::Relaxed } else { Ordering::Release };
     memory.store(place::CAME, came, order);
     came
 }
 
-/// The reader goes.
+/// Detaches the reader that attached with number `came`.
 pub fn detach(memory: &impl SharedMemory, came: u64) {
-    // Release: pairs with the Acquire in `standing`.
+    // Release: pairs with the Acquire in `reader_state`.
     memory.store(place::CAME, came + 1, Ordering::Release);
 }
 
-/// The reader has dealt with everything before `position`.
+/// Reports that the reader has processed everything before `position`.
 #[inline]
 pub fn advance<const FLAW: u8>(memory: &impl SharedMemory, position: Position) {
-    // Release: pairs with the Acquire in `standing`; what the reader did with it comes before.
+    // Release: pairs with the Acquire in `reader_state`; the reader's work on the frames comes before.
     let order = if FLAW == flaw::RELAXED_POSITION { Ordering::Relaxed } else { Ordering::Release };
     memory.store(place::POSITION, position.0, order);
 }
 
-/// The number of the reader's coming or going, and its position.
+/// Returns the number of the reader's last attachment or detachment, and the reader's position.
 #[inline]
 pub fn reader_state(memory: &impl SharedMemory) -> (u64, Position) {
-    // Acquire: pairs with the Release in `come` and `go`.
+    // Acquire: pairs with the Release in `attach` and `detach`.
     let came = memory.load(place::CAME, Ordering::Acquire);
     // Acquire: pairs with the Release in `advance`.
     (came, Position(memory.load(place::POSITION, Ordering::Acquire)))
 }
 
-/// The end up to which a writer at `end` may go that wants to write `bytes`: `prefault` beyond the reader's position,
-/// and whatever it takes where the reader has dealt with all there is.
+/// Returns the limit for a writer at `end` that wants to write `bytes`. It is `ahead_bytes` beyond the reader's
+/// position; a reader without backlog also admits `bytes` beyond `end`.
 #[inline]
-pub fn limit(position: Position, end: Position, bytes: u64, ahead: u64) -> Position {
-    let limit = position.0.saturating_add(ahead);
+pub fn limit(position: Position, end: Position, bytes: u64, ahead_bytes: u64) -> Position {
+    let limit = position.0.saturating_add(ahead_bytes);
     Position(if position >= end { limit.max(end.0.saturating_add(bytes)) } else { limit })
 }
 
-/// The writer counts `bytes` that it did not write at `end`.
+/// Counts `bytes` that the writer dropped at `end`.
 pub fn drop_at<const FLAW: u8>(memory: &impl SharedMemory, end: Position, bytes: u64) {
     // Relaxed: only the writer writes these, and the count comes last.
     let count = memory.load(place::DROPS, Ordering::Relaxed);
@@ -110,11 +111,11 @@ pub fn drop_at<const FLAW: u8>(memory: &impl SharedMemory, end: Position, bytes:
     memory.store(place::DROPS, count + 1, order);
 }
 
-/// The drops at the gate.
+/// Returns the drop counters of the gate.
 pub fn dropped(memory: &impl SharedMemory) -> DropCounters {
     // Acquire: pairs with the Release in `drop_at`.
     let count = memory.load(place::DROPS, Ordering::Acquire);
-    let word = |at| memory.load(at, Ordering::Relaxed);
+    let word = |offset| memory.load(offset, Ordering::Relaxed);
     let (bytes, first) = (word(place::DROPPED_BYTES), Position(word(place::DROPPED_FIRST)));
     DropCounters { count, bytes, first, last: Position(word(place::DROPPED_LAST)) }
 }

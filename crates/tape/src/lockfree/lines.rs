@@ -12,8 +12,8 @@
 //! claim is stored after every other byte of the whole claim, with Release; so a reader that finds it with Acquire
 //! may read all of the claim, through plain memory.
 //!
-//! Invariant: what lies after a word that is zero is not looked at. A reader walks from frame to frame, so the
-//! words inside a claim need no order of their own, and claims may be published in any order.
+//! Invariant: a reader never looks past a word that is zero. It walks from frame to frame, so the words inside a claim
+//! need no order of their own, and claims may be published in any order.
 //!
 //! Invariant: committed bytes never change, so that they can be lent and copied without looking again.
 
@@ -38,7 +38,7 @@ pub enum HeaderWordState {
 
 /// Judges `header`, found at `position` with `room` bytes up to the end of its memory.
 #[inline]
-fn judge(header: FrameHeader, position: Position, room: u64) -> HeaderWordState {
+fn classify(header: FrameHeader, position: Position, room: u64) -> HeaderWordState {
     if header.is_at(position) {
         let length = header.len_bytes() as u64;
         if header.kind() == KIND_PAD && length == 0 {
@@ -55,23 +55,24 @@ fn judge(header: FrameHeader, position: Position, room: u64) -> HeaderWordState 
     }
 }
 
-/// Looks at what is committed at offset `at` of `size` bytes that begin at position `base`; everything in a frame
-/// seen may be read.
+/// Returns the state of the header word at offset `offset` of `size` bytes that begin at position `base`. If it is a
+/// frame, the whole frame may be read.
 #[inline]
 pub fn look<const FLAW: u8>(
     memory: &impl SharedMemory,
     base: Position,
     size: u64,
-    at: u64,
+    offset: u64,
 ) -> HeaderWordState {
     // Acquire: pairs with the Release in `commit` and `copy_in`.
     let order = if FLAW == flaw::RELAXED_LOOK { Ordering::Relaxed } else { Ordering::Acquire };
-    judge(FrameHeader(memory.load(at, order)), base.plus(at), size - at)
+    classify(FrameHeader(memory.load(offset, order)), base.plus(offset), size - offset)
 }
 
-/// Walks committed frames from offset `at` of `size` bytes that begin at position `base`, up to the first one that begins at
-/// `limit` or after it, that is no frame, or that `visit` refuses; gives its offset. `visit` gets the header
-/// and the offsets of the frame and of its end. The same as [`look`] at each, without its cost.
+/// Walks committed frames from offset `at` of the memory that begins at position `base`. Stops at the first frame that
+/// begins beyond `limits` or that `visit` refuses, or at the end of the frames, and returns that offset. `visit` gets
+/// the header and the offsets of the frame and of its end. The result is that of [`look`] at each frame, without its
+/// cost.
 #[inline(always)]
 pub fn walk<M: SharedMemory>(
     memory: &M,
@@ -100,7 +101,7 @@ pub fn walk<M: SharedMemory>(
 /// The mark that every stamp has.
 const COMMITTED: u32 = Position(0).stamp();
 
-/// How far a [`walk`] goes.
+/// The limits of a [`walk`].
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
     /// No frame that begins here or after it is visited.
@@ -109,31 +110,31 @@ pub struct WalkLimits {
     pub end: u64,
 }
 
-/// Publishes everything written from offset `at` on by storing its header word.
+/// Publishes everything written from offset `offset` on by storing its header word.
 #[inline]
-pub fn commit<const FLAW: u8>(memory: &impl SharedMemory, base: Position, at: u64, header: FrameHeader) {
+pub fn commit<const FLAW: u8>(memory: &impl SharedMemory, base: Position, offset: u64, header: FrameHeader) {
     // Release: pairs with the Acquire in `look`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(at, header.with_stamp(base.plus(at)).0, order);
+    memory.store(offset, header.with_stamp(base.plus(offset)).0, order);
 }
 
 /// Writes a header word that is reached only through an earlier one, which is committed later.
 #[inline]
-pub fn stamp(memory: &impl SharedMemory, base: Position, at: u64, header: FrameHeader) {
+pub fn stamp(memory: &impl SharedMemory, base: Position, offset: u64, header: FrameHeader) {
     // Relaxed: not reachable before the first header of its claim, which `commit` releases.
-    memory.store(at, header.with_stamp(base.plus(at)).0, Ordering::Relaxed);
+    memory.store(offset, header.with_stamp(base.plus(offset)).0, Ordering::Relaxed);
 }
 
-/// Copies frames to offset `at`, stamping each; leaves out the first header if `hold` is set.
+/// Copies frames to offset `start`, stamping each; leaves out the first header if `hold` is set.
 ///
 /// # Safety
 /// - `frames` is a run of whole frames, and the range lies in the memory, at a multiple of the line.
 /// - Nobody else writes to the range, and it is not committed.
 #[inline]
-pub unsafe fn put<const FLAW: u8>(
+pub unsafe fn write_frames<const FLAW: u8>(
     memory: &impl SharedMemory,
     base: Position,
-    at: u64,
+    start: u64,
     frames: &[u8],
     hold: bool,
 ) {
@@ -141,27 +142,27 @@ pub unsafe fn put<const FLAW: u8>(
     while offset < frames.len() {
         let header = FrameHeader::read(&frames[offset..]);
         let length = header.len_bytes();
-        let place = at + offset as u64;
+        let frame_offset = start + offset as u64;
         // SAFETY: in the memory and the caller's alone by its duties; not reachable before a first word that is
         // not stored yet (`hold`), or before one that `commit` stores later.
-        unsafe { memory.fill(place + 8, &frames[offset + 8..offset + length]) };
+        unsafe { memory.fill(frame_offset + 8, &frames[offset + 8..offset + length]) };
         if FLAW == flaw::FIRST_WORD_FIRST || !(hold && offset == 0) {
-            stamp(memory, base, place, header);
+            stamp(memory, base, frame_offset, header);
         }
         offset += length;
     }
 }
 
-/// Copies committed bytes unchanged to offset `at`, the first word last.
+/// Copies committed bytes unchanged to offset `offset`, the first word last.
 ///
 /// # Safety
-/// - The range lies in the memory, `at` and the length are multiples of the line, `bytes` is not empty.
+/// - The range lies in the memory, `offset` and the length are multiples of the line, `bytes` is not empty.
 /// - Nobody else writes to the range, and it is not committed in this memory.
 #[inline]
-pub unsafe fn copy_in<const FLAW: u8>(memory: &impl SharedMemory, at: u64, bytes: &[u8]) {
+pub unsafe fn copy_in<const FLAW: u8>(memory: &impl SharedMemory, offset: u64, bytes: &[u8]) {
     // SAFETY: the range is the caller's alone, and nothing in it is reachable before its first word.
-    unsafe { memory.fill(at + 8, &bytes[8..]) };
+    unsafe { memory.fill(offset + 8, &bytes[8..]) };
     // Release: pairs with the Acquire in `look`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(at, FrameHeader::read(bytes).0, order);
+    memory.store(offset, FrameHeader::read(bytes).0, order);
 }

@@ -18,28 +18,28 @@ pub mod lines;
 
 use std::sync::atomic::Ordering;
 
-/// Shared memory: words at byte offsets, and bytes that one side has for itself for a while.
+/// Shared memory: words at byte offsets, and bytes that only one side uses for a while.
 ///
-/// A word that may be looked at while it changes is loaded and stored, never filled; what is filled is reached by
-/// others only through a word that is stored after it.
+/// A word that another thread may read while it changes is loaded and stored, never filled. Filled bytes are reached by
+/// others only through a word that is stored after them.
 pub trait SharedMemory {
-    /// The word at byte offset `at`, a multiple of eight.
-    fn load(&self, at: u64, order: Ordering) -> u64;
+    /// Loads the word at byte offset `offset`, a multiple of eight.
+    fn load(&self, offset: u64, order: Ordering) -> u64;
 
-    /// Stores the word at byte offset `at`, a multiple of eight.
-    fn store(&self, at: u64, value: u64, order: Ordering);
+    /// Stores the word at byte offset `offset`, a multiple of eight.
+    fn store(&self, offset: u64, value: u64, order: Ordering);
 
-    /// Copies `bytes` to byte offset `at`, not atomically.
+    /// Copies `bytes` to byte offset `offset`, not atomically.
     ///
     /// # Safety
-    /// - The range lies in the memory; `at` and the length are multiples of eight.
+    /// - The range lies in the memory; `offset` and the length are multiples of eight.
     /// - Nobody else reads or writes the range until a word stored later with Release leads there.
-    unsafe fn fill(&self, at: u64, bytes: &[u8]);
+    unsafe fn fill(&self, offset: u64, bytes: &[u8]);
 }
 
 /// Sound, or a copy with one mistake that loom must find.
 pub mod flaw {
-    /// None: what the tape runs.
+    /// No flaw: the code that the tape runs.
     pub const NONE: u8 = 0;
     /// A header word is stored with Relaxed.
     pub const RELAXED_COMMIT: u8 = 1;
@@ -49,6 +49,6 @@ pub mod flaw {
     pub const FIRST_WORD_FIRST: u8 = 3;
     /// A gate's reader publishes its position, or that it came, with Relaxed.
     pub const RELAXED_POSITION: u8 = 4;
-    /// A gate's writer counts what it dropped with Relaxed.
+    /// A gate's writer counts dropped units with Relaxed.
     pub const RELAXED_COUNT: u8 = 5;
 }

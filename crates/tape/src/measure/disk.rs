@@ -18,19 +18,19 @@ const PAGE_BYTES: usize = 4096;
 pub fn mb_per_s(dir: &Path, retain: u64, time: Duration) -> std::io::Result<f64> {
     let through = one_way(dir, retain, time / 2, false)?;
     // Some file systems have no way around their cache.
-    let around = one_way(dir, retain, time / 2, true).unwrap_or(0.0);
-    Ok(through.max(around))
+    let direct_rate = one_way(dir, retain, time / 2, true).unwrap_or(0.0);
+    Ok(through.max(direct_rate))
 }
 
 fn one_way(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Result<f64> {
-    let place = dir.join("disk-alone");
-    std::fs::create_dir(&place)?;
-    let result = write(&place, retain, time, direct);
-    std::fs::remove_dir_all(&place)?;
+    let scratch_dir = dir.join("disk-alone");
+    std::fs::create_dir(&scratch_dir)?;
+    let result = write(&scratch_dir, retain, time, direct);
+    std::fs::remove_dir_all(&scratch_dir)?;
     result
 }
 
-fn write(place: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Result<f64> {
+fn write(dir: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Result<f64> {
     // Around the cache, memory must begin with a page.
     let block = vec![0x5a; WRITE_BYTES as usize + PAGE_BYTES];
     let block = &block[block.as_ptr().align_offset(PAGE_BYTES)..][..WRITE_BYTES as usize];
@@ -38,16 +38,16 @@ fn write(place: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Re
     let mut written = 0;
     let since = Instant::now();
     for n in 0u64.. {
-        let file = make(&place.join(n.to_string()), direct)?;
-        for at in (0..FILE_BYTES).step_by(WRITE_BYTES as usize) {
-            file.write_all_at(block, at)?;
+        let file = make(&dir.join(n.to_string()), direct)?;
+        for offset in (0..FILE_BYTES).step_by(WRITE_BYTES as usize) {
+            file.write_all_at(block, offset)?;
             written += WRITE_BYTES;
             if written % FLUSH_BYTES == 0 {
                 file.sync_data()?;
             }
         }
         if n >= keep {
-            std::fs::remove_file(place.join((n - keep).to_string()))?;
+            std::fs::remove_file(dir.join((n - keep).to_string()))?;
         }
         if since.elapsed() >= time {
             break;
@@ -56,17 +56,20 @@ fn write(place: &Path, retain: u64, time: Duration, direct: bool) -> std::io::Re
     Ok(written as f64 / 1e6 / since.elapsed().as_secs_f64())
 }
 
-/// A file with its blocks reserved, as a segment has them.
+/// Makes a file with reserved blocks, as a segment has them.
 fn make(path: &Path, direct: bool) -> std::io::Result<File> {
-    let mut how = OpenOptions::new();
-    how.write(true).create_new(true);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
     if direct {
         #[cfg(target_os = "linux")]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, rustix::fs::OFlags::DIRECT.bits() as i32);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            rustix::fs::OFlags::DIRECT.bits() as i32,
+        );
         #[cfg(not(target_os = "linux"))]
         return Err(std::io::ErrorKind::Unsupported.into());
     }
-    let file = how.open(path)?;
+    let file = options.open(path)?;
     // Where the file system cannot reserve, writing takes the blocks.
     _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, FILE_BYTES);
     Ok(file)

@@ -10,16 +10,16 @@ pub fn pin(cpu: usize) -> bool {
     PINNING.load(Ordering::Relaxed) && crate::write::placement::pin_to(&[cpu])
 }
 
-/// Switches [`pin`] off or on in this process: to see what pinning gives.
+/// Switches [`pin`] off or on in this process, to measure the effect of pinning.
 #[cfg(any(test, feature = "twin"))]
 pub fn set_pinning(on: bool) {
     PINNING.store(on, Ordering::Relaxed);
 }
 
-/// Value at the given share (0 to 1) of an ascending list; zero of an empty one.
-pub fn percentile(sorted: &[u64], share: f64) -> u64 {
-    let last = sorted.len().saturating_sub(1);
-    sorted.get(((last as f64) * share) as usize).copied().unwrap_or(0)
+/// Returns the value at `share` (0 to 1) of an ascending list; zero for an empty list.
+pub fn percentile(ascending: &[u64], share: f64) -> u64 {
+    let last = ascending.len().saturating_sub(1);
+    ascending.get(((last as f64) * share) as usize).copied().unwrap_or(0)
 }
 
 static PINNING: AtomicBool = AtomicBool::new(true);

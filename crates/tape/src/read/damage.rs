@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
-/// How a reader treats what it reads.
+/// Options of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Spans are compared with their checksums before their frames are given out; by default they are.
     pub verify: bool,
-    /// Damage is no error: the reader goes to the start of the next segment that it can read, and counts.
+    /// Damage is no error: the reader continues at the start of the next segment that it can read, and counts the
+    /// damage.
     pub skip_damage: bool,
 }
 
@@ -28,10 +29,10 @@ pub struct DamagedPart {
     /// At which byte of it.
     pub offset: u64,
     /// The damage, in words.
-    pub what: String,
+    pub reason: String,
     /// Nothing from here on was given.
     pub from: Position,
-    /// Where reading resumed; the tape's end, as far as it is known, if nothing can be read after the damage.
+    /// The position where reading resumed; the known end of the tape if nothing can be read after the damage.
     pub to: Position,
     /// Events (non-META frames) in between, where the next segment says how many precede it.
     pub events: Option<u64>,
@@ -64,27 +65,27 @@ pub struct UnverifiedBytes {
 }
 
 impl UnverifiedBytes {
-    /// Whether everything that should have a checksum has one.
+    /// Returns whether no byte lacks a checksum that it should have.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    pub(crate) fn add(&mut self, file: &Path, what: &str, from: Position, to: Position) {
-        self.note_missing_sum(file, what);
+    pub(crate) fn add(&mut self, file: &Path, reason: &str, from: Position, to: Position) {
+        self.note_missing_sum(file, reason);
         self.from = self.from.or(Some(from));
         self.bytes += to.0.saturating_sub(from.0);
     }
 
-    /// A file that is needed is missing or damaged.
-    pub(crate) fn note_missing_sum(&mut self, file: &Path, what: &str) {
-        self.first.get_or_insert_with(|| (file.into(), what.to_owned()));
+    /// Notes that a required file is missing or damaged.
+    pub(crate) fn note_missing_sum(&mut self, file: &Path, reason: &str) {
+        self.first.get_or_insert_with(|| (file.into(), reason.to_owned()));
     }
 
-    /// Adds what another reader of the same tape met.
-    pub fn merge(&mut self, other: &UnverifiedBytes) {
-        self.bytes += other.bytes;
-        self.from = self.from.or(other.from);
-        self.first = self.first.take().or_else(|| other.first.clone());
+    /// Adds the counts of another reader of the same tape.
+    pub fn merge(&mut self, unverified: &UnverifiedBytes) {
+        self.bytes += unverified.bytes;
+        self.from = self.from.or(unverified.from);
+        self.first = self.first.take().or_else(|| unverified.first.clone());
     }
 }
 

@@ -9,7 +9,8 @@ pub struct ReaderLag {
     pub bytes: u64,
     /// Events (non-META frames) among them.
     pub events: u64,
-    /// Bytes between the reader and what is gone or announced to go. Zero: what it reads next is about to go.
+    /// Bytes between the reader and the data that are removed or announced for removal. Zero: the reader's next data
+    /// will be removed soon.
     pub until_removal_bytes: u64,
 }
 

@@ -21,38 +21,46 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct LostDefinitions {
     paths: TapePaths,
-    /// Damage is passed over, so there may be such between two frames.
+    /// The reader passes over damage, so there may be damage between two frames.
     skip: bool,
     log: Option<DefinitionReader>,
     /// The log was read as far as it can be.
-    over: bool,
+    is_exhausted: bool,
     /// The record that was read and is not due yet.
-    held: Option<(Position, Vec<u8>)>,
+    pending_record: Option<(Position, Vec<u8>)>,
     /// Where the next frame is if nothing is between.
     next: u64,
 }
 
 impl LostDefinitions {
-    /// The definitions of the tape in `dir`, for a reader that passes over damage or does not.
+    /// Makes a reader of the lost definitions of the tape in `dir`; `skip_damage` passes over damage in the log.
     pub fn new(dir: &Path, skip_damage: bool) -> Self {
         let paths = TapePaths { dir: dir.into() };
-        Self { paths, skip: skip_damage, log: None, over: false, held: None, next: u64::MAX }
+        Self {
+            paths,
+            skip: skip_damage,
+            log: None,
+            is_exhausted: false,
+            pending_record: None,
+            next: u64::MAX,
+        }
     }
 
-    /// Gives `learn` the definitions before `position` that it was not given.
+    /// Passes the earlier definitions before `position` to `add_definition`, unless it has learned them already.
     ///
     /// # Errors
-    /// A log that is missing or damaged, or a definition that `learn` refuses; none where damage is passed over.
+    /// Fails if the log is missing or damaged, or if `add_definition` refuses a definition. Never fails if damage is passed
+    /// over.
     pub fn learn_before<W: Display>(
         &mut self,
         position: Position,
-        learn: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
+        add_definition: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
     ) -> Result<()> {
         self.next = position.0;
-        self.between(Position(0), position, learn)
+        self.between(Position(0), position, add_definition)
     }
 
-    /// All names and sources that the log of the tape in `dir` has, as far as it can be read.
+    /// Reads all names and sources from the dictionary log of the tape in `dir`, as far as the log can be read.
     pub fn names(dir: &Path) -> DefinitionTable {
         let mut names = DefinitionTable::default();
         names.set_lenient(true);
@@ -66,22 +74,30 @@ impl LostDefinitions {
         &mut self,
         from: Position,
         position: Position,
-        mut learn: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
+        mut add_definition: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
     ) -> Result<()> {
-        while position.0 > 0 && !self.over {
-            if self.held.is_none() {
+        while position.0 > 0 && !self.is_exhausted {
+            if self.pending_record.is_none() {
                 match self.read() {
-                    Ok(held) => self.held = held,
-                    Err(_) if self.skip => self.over = true,
+                    Ok(record) => self.pending_record = record,
+                    Err(_) if self.skip => self.is_exhausted = true,
                     Err(e) => return Err(e),
                 }
             }
-            let Some((at, frame)) = self.held.take_if(|(at, _)| *at < position) else { break };
-            if at >= from
-                && let Err(what) = learn(at, &frame)
+            let Some((record_position, frame)) =
+                self.pending_record.take_if(|(candidate_position, _)| *candidate_position < position)
+            else {
+                break;
+            };
+            if record_position >= from
+                && let Err(reason) = add_definition(record_position, &frame)
                 && !self.skip
             {
-                return Err(Error::damage(&self.paths.definitions(), 0, format!("position {at}: {what}")));
+                return Err(Error::damage(
+                    &self.paths.definitions(),
+                    0,
+                    format!("position {record_position}: {reason}"),
+                ));
             }
         }
         Ok(())
@@ -91,16 +107,16 @@ impl LostDefinitions {
     /// before.
     ///
     /// # Errors
-    /// As [`LostDefinitions::learn_before`].
+    /// Fails as [`LostDefinitions::learn_before`] does.
     #[inline]
     pub fn learn_before_bytes<W: Display>(
         &mut self,
         position: Position,
         bytes: &[u8],
-        learn: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
+        add_definition: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
     ) -> Result<()> {
         if self.skip && self.next != position.0 {
-            self.between(Position(self.next), position, learn)?;
+            self.between(Position(self.next), position, add_definition)?;
         }
         self.next = position.0 + bytes.len() as u64;
         Ok(())
@@ -112,12 +128,12 @@ impl LostDefinitions {
             None => {
                 let path = self.paths.definitions();
                 if !path.exists() {
-                    let what = "the dictionary log is missing, which has the names of what was removed";
-                    return Err(Error::damage(&path, 0, what));
+                    let message = "the dictionary log is missing, which has the names of what was removed";
+                    return Err(Error::damage(&path, 0, message));
                 }
                 self.log.insert(DefinitionReader::open(&self.paths.dir)?)
             }
         };
-        Ok(log.next()?.map(|(at, frame)| (at, frame.to_vec())))
+        Ok(log.next()?.map(|(position, frame)| (position, frame.to_vec())))
     }
 }

@@ -16,10 +16,10 @@ use unitape_ring::{WaitStrategy, Waiter};
 /// The pause before a wait.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPacer {
-    /// Hints of the last pause; zero: none.
+    /// Hints of the last pause; zero if there was no pause.
     hints: u64,
     /// Ordinal at the last wait.
-    at: u64,
+    last_ordinal: u64,
     /// Waits since the last trial.
     waits: u32,
 }
@@ -28,13 +28,13 @@ impl ReadPacer {
     /// Hints to the processor before the next look, for a reader that has found nothing at `ordinal`.
     #[inline]
     pub fn pause(&mut self, ordinal: u64) -> u64 {
-        let run = ordinal.wrapping_sub(self.at);
-        self.at = ordinal;
+        let run = ordinal.wrapping_sub(self.last_ordinal);
+        self.last_ordinal = ordinal;
         self.waits += 1;
         self.hints = match self.hints {
             0 if run > RUN || self.waits >= TRIAL => FIRST,
             hints if run > RUN => (hints * 2).min(MOST),
-            _ => return self.none(),
+            _ => return self.clear_hints(),
         };
         self.waits = 0;
         // No longer than about what the run took: it must not double what a message has waited for already.
@@ -42,7 +42,7 @@ impl ReadPacer {
     }
 
     #[inline]
-    fn none(&mut self) -> u64 {
+    fn clear_hints(&mut self) -> u64 {
         self.hints = 0;
         0
     }
@@ -84,7 +84,7 @@ impl DeadlineWaiter {
         self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
     }
 
-    /// How often it has slept.
+    /// Returns how often the waiter has slept.
     #[inline]
     pub fn parks(&self) -> u64 {
         self.waiter.parks()

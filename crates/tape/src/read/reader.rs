@@ -42,16 +42,16 @@ pub enum StartPosition {
 /// A committed frame, in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Its position.
+    /// The position of the frame.
     pub position: Position,
-    /// Its header word.
+    /// The header word of the frame.
     pub header: FrameHeader,
     /// All of it, header included.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// The message in the frame, if it holds one.
+    /// Returns the message in the frame, if the frame holds a message.
     #[inline]
     pub fn message(&self) -> Option<TopicMessage<'a>> {
         TopicMessage::from_frame(self.bytes)
@@ -67,31 +67,31 @@ pub struct FrameSlice<'a> {
     pub ordinal: u64,
     /// The frames.
     pub bytes: &'a [u8],
-    /// All of it matches its checksums; not so what is not durable yet, or read without checks.
+    /// The whole frame matches its checksums. False if it is not durable yet, or was read without checks.
     pub checked: bool,
 }
 
-/// A reader of a tape, in the writer's process or in another; never slows the writer.
+/// A reader of a tape, in the writer's process or in another; it never slows the writer.
 ///
-/// The reader compares durable bytes with their checksums before it gives them out ([`ReadOptions::verify`]).
+/// The reader compares durable bytes with their checksums before it returns them ([`ReadOptions::verify`]).
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) live: SegmentLocator,
     pub(crate) segment: Option<MappedSegment>,
-    pub(crate) aside: Option<MappedSegment>,
+    pub(crate) lookup_segment: Option<MappedSegment>,
     /// Data offset in `segment`.
-    pub(crate) at: u64,
+    pub(crate) offset: u64,
     /// Data offset in `segment` up to which frames may be given out without a question.
     pub(crate) limit: u64,
     pub(crate) position: Position,
     /// Non-META frames before `position`.
     pub(crate) ordinal: u64,
-    /// The ordinal is right; not so after damage at the start.
+    /// The ordinal is right. It is not after damage at the start.
     pub(crate) ordinal_known: bool,
     /// The durable position, as known last: before it there is a frame.
     durable: Position,
     pub(crate) checks: SpanVerifier,
-    pub(crate) aside_checks: SpanVerifier,
+    pub(crate) lookup_checks: SpanVerifier,
     /// Damage is passed over.
     pub(crate) skip: bool,
     pub(crate) damaged: DamagedParts,
@@ -104,7 +104,7 @@ pub struct Reader {
     /// End and ordinal of a tape that is closed.
     pub(crate) ended: Option<(Position, u64)>,
     pub(crate) skipped: RetentionLoss,
-    /// The epoch that the tape had before the segment was looked for; none before the first.
+    /// The epoch that the tape had before the reader looked for the segment; `None` before the first segment.
     pub(crate) epoch: Option<u64>,
     pub(crate) rewinds: RewindTotals,
     /// The last of `rewinds` has not been given.
@@ -117,7 +117,8 @@ impl Reader {
     /// Opens the tape in `dir`.
     ///
     /// # Errors
-    /// Not a tape, a foreign version, damage on the way to `start`, or a position that is gone or no frame's.
+    /// Fails if `dir` is no tape or has a foreign version, at damage on the way to `start`, and if the position was
+    /// removed or no frame starts there.
     pub fn open(dir: &Path, start: StartPosition) -> Result<Self> {
         Self::open_with(dir, start, ReadOptions::default())
     }
@@ -125,7 +126,7 @@ impl Reader {
     /// Opens the tape in `dir`, with or without checks, and stopping at damage or not.
     ///
     /// # Errors
-    /// As [`Reader::open`]; damage is none where it is to be passed over.
+    /// Fails as [`Reader::open`] does; damage is no error if the options pass over it.
     pub fn open_with(dir: &Path, start: StartPosition, options: ReadOptions) -> Result<Self> {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?).with_options(options);
         match start {
@@ -141,9 +142,10 @@ impl Reader {
                 let durable =
                     load_durable(&reader.live.paths).map_or(Position(0), |durable| durable.position);
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                let known = durable.max(StatePage::peek(&reader.live.paths)?);
-                let known = known.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
-                if let Err(e) = reader.walk_to_segment_of(known) {
+                let known_end = durable.max(StatePage::peek(&reader.live.paths)?);
+                let search_start =
+                    known_end.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
+                if let Err(e) = reader.walk_to_segment_of(search_start) {
                     reader.pass_over(e)?;
                 }
                 while reader.next_run(1 << 20)?.is_some() {}
@@ -153,8 +155,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Opens the tape at its oldest position, for a reader that was at `position`, which is gone, with `ordinal`
-    /// events before it if that is known. [`Reader::skipped`] then returns what was lost.
+    /// Opens the tape at its oldest position, for a reader whose `position` was removed, with `ordinal` events before
+    /// it if that is known. [`Reader::skipped`] then returns the loss.
     pub(crate) fn open_after_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?);
         (reader.position, reader.ordinal) = (position, ordinal.unwrap_or(0));
@@ -170,15 +172,15 @@ impl Reader {
         Self {
             live,
             segment: None,
-            aside: None,
-            at: 0,
+            lookup_segment: None,
+            offset: 0,
             limit: 0,
             position: Position(0),
             ordinal: 0,
             ordinal_known: true,
             durable: Position(0),
             checks: SpanVerifier::new(span, true),
-            aside_checks: SpanVerifier::new(span, true),
+            lookup_checks: SpanVerifier::new(span, true),
             skip: false,
             damaged: DamagedParts::default(),
             stop: None,
@@ -195,61 +197,61 @@ impl Reader {
         }
     }
 
-    /// With these options.
+    /// Applies the options to the reader.
     pub(crate) fn with_options(mut self, options: ReadOptions) -> Self {
-        (self.checks.on, self.aside_checks.on) = (options.verify, options.verify);
+        (self.checks.on, self.lookup_checks.on) = (options.verify, options.verify);
         self.skip = options.skip_damage;
         self
     }
 
-    /// The next frame, or none if nothing more is committed yet.
+    /// Returns the next frame, or `None` if no more frames are committed yet.
     ///
     /// # Errors
-    /// Damage, or a segment that retention has removed before it was read; [`Error::Rewound`] once for each time that
-    /// the tape was cut back before this reader's position, which is then that of the cut.
+    /// Fails at damage, and if retention removed the segment before it was read. Returns [`Error::Rewound`] once for
+    /// each cut before this reader's position; the position is then that of the cut.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the mapping, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
-        let Some((at, header)) = self.advance()? else { return Ok(None) };
+        let Some((offset, header)) = self.advance()? else { return Ok(None) };
         let segment = self.segment.as_ref().expect("a segment after a frame");
-        // SAFETY: `advance` saw the frame committed at `at`, with its length inside the segment.
-        let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some(Frame { position: segment.base.plus(at), header, bytes }))
+        // SAFETY: `advance` saw the frame committed at `offset`, with its length inside the segment.
+        let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
+        Ok(Some(Frame { position: segment.base.plus(offset), header, bytes }))
     }
 
-    /// Gives the next frame with the number of non-META frames before it: the ordinal of an event.
+    /// Returns the next frame with the number of non-META frames before it: the ordinal of an event.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     #[inline]
     pub fn next_counted(&mut self) -> Result<Option<(u64, Frame<'_>)>> {
-        let Some((at, header)) = self.advance()? else { return Ok(None) };
+        let Some((offset, header)) = self.advance()? else { return Ok(None) };
         // Not the one from before, which may be that of damage which was passed over.
         let ordinal = self.ordinal - u64::from(!header.is_meta());
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: as in `next`.
-        let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some((ordinal, Frame { position: segment.base.plus(at), header, bytes })))
+        let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
+        Ok(Some((ordinal, Frame { position: segment.base.plus(offset), header, bytes })))
     }
 
-    /// The committed frames that lie together, up to about `bytes_max` (at least one frame); none if there is
-    /// nothing more yet.
+    /// Returns adjacent committed frames, up to about `bytes_max` bytes but at least one frame. Returns `None` if no
+    /// more frames are committed yet.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameSlice<'_>>> {
         let Some((from, header)) = self.advance()? else { return Ok(None) };
         let ordinal = self.ordinal - u64::from(!header.is_meta());
         let mut length = header.len_bytes();
         let segment = self.segment.as_ref().expect("a segment after a frame");
-        while length < bytes_max && self.at < self.limit {
-            let HeaderWordState::Frame(header) = segment.look_within(self.at, self.limit) else { break };
-            segment.prefetch(self.at + header.len_bytes() as u64);
-            self.at += header.len_bytes() as u64;
+        while length < bytes_max && self.offset < self.limit {
+            let HeaderWordState::Frame(header) = segment.look_within(self.offset, self.limit) else { break };
+            segment.prefetch(self.offset + header.len_bytes() as u64);
+            self.offset += header.len_bytes() as u64;
             self.ordinal += u64::from(!header.is_meta());
             length += header.len_bytes();
         }
-        self.position = segment.base.plus(self.at);
+        self.position = segment.base.plus(self.offset);
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
         let checked = self.checks.is_checked(segment.base.plus(from), self.position);
@@ -260,7 +262,7 @@ impl Reader {
     /// `timeout` has passed without one.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         self.wait_as(WaitStrategy::Balanced, timeout)
     }
@@ -268,7 +270,7 @@ impl Reader {
     /// Waits until a frame is there, in the way that `wait` says.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     pub fn wait_as(&mut self, wait: WaitStrategy, timeout: Duration) -> Result<bool> {
         // Before the next look: what would be found now lies at the writer's heels.
         if self.idle > 0 && wait != WaitStrategy::Spin {
@@ -293,38 +295,38 @@ impl Reader {
         }
     }
 
-    /// Position after the last frame read.
+    /// Returns the position after the last frame read.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Non-META frames before [`Reader::position`]: the ordinal of the next event.
+    /// Returns the ordinal of the next event: the number of non-META frames before [`Reader::position`].
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// Everything before this position survives power loss.
+    /// Returns the durable position: everything before it survives power loss.
     ///
     /// # Errors
-    /// Damage of the file that says so.
+    /// Fails if the file of the durable position is damaged.
     pub fn durable(&mut self) -> Result<Position> {
         self.durability()?.position()
     }
 
-    /// Asks for everything before `position` to be made durable, and waits for it; for a subscriber that must not
-    /// act on what a power loss could take back.
+    /// Requests durability of everything before `position` and waits for it. A subscriber calls it if it must not act
+    /// on data that a power loss could remove.
     ///
     /// # Errors
-    /// As [`DurabilityHandle::wait`].
+    /// Fails as [`DurabilityHandle::wait`] does.
     pub fn wait_durable(&mut self, position: Position, timeout: Duration) -> Result<()> {
-        let known = self.position();
-        self.durability()?.wait(position, known, timeout)
+        let reader_position = self.position();
+        self.durability()?.wait(position, reader_position, timeout)
     }
 
-    /// The tape's durability beyond the position: what failed, and how often.
+    /// Returns the handle to the tape's durability, which also tells what failed and how often.
     ///
     /// # Errors
-    /// As [`DurabilityHandle::open`].
+    /// Fails as [`DurabilityHandle::open`] does.
     pub fn durability(&mut self) -> Result<&mut DurabilityHandle> {
         if self.durability.is_none() {
             self.durability = Some(DurabilityHandle::open(&self.live.paths.dir)?);
@@ -332,43 +334,43 @@ impl Reader {
         Ok(self.durability.as_mut().expect("made above"))
     }
 
-    /// Identity of the tape.
+    /// Returns the identity of the tape.
     pub fn id(&self) -> TapeId {
         self.live.meta.id
     }
 
-    /// Whether a frame is there to be read.
+    /// Returns whether a frame can be read.
     fn ready(&mut self) -> Result<bool> {
-        let found = self.advance()?;
-        if let Some((at, header)) = found {
+        let frame = self.advance()?;
+        if let Some((offset, header)) = frame {
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             // Step back onto the frame; a pad before it stays behind us.
-            (self.position, self.at) = (base.plus(at), at);
+            (self.position, self.offset) = (base.plus(offset), offset);
             self.ordinal -= u64::from(!header.is_meta());
         }
-        Ok(found.is_some())
+        Ok(frame.is_some())
     }
 
-    /// Steps over the next frame; gives its data offset and header.
+    /// Steps over the next frame and returns its data offset and header.
     #[inline(always)] // a waiting thread loops here: the time to notice a frame is in every round trip
     pub(crate) fn advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if let Some(segment) = &self.segment
-            && self.at < self.limit
+            && self.offset < self.limit
         {
-            match segment.look_within(self.at, self.limit) {
+            match segment.look_within(self.offset, self.limit) {
                 HeaderWordState::Frame(header) => {
-                    let (at, length) = (self.at, header.len_bytes() as u64);
-                    segment.prefetch(at + length);
-                    self.at += length;
+                    let (offset, length) = (self.offset, header.len_bytes() as u64);
+                    segment.prefetch(offset + length);
+                    self.offset += length;
                     self.position = self.position.plus(length);
                     self.ordinal += u64::from(!header.is_meta());
                     self.idle = 0;
-                    return Ok(Some((at, header)));
+                    return Ok(Some((offset, header)));
                 }
                 HeaderWordState::Nothing => {
                     // The second line of the frame to come, so that it comes over together with the first: measured
                     // 180 ns instead of 230 for a round trip of two lines each.
-                    segment.prefetch(self.at + LINE as u64);
+                    segment.prefetch(self.offset + LINE as u64);
                     self.idle = self.idle.wrapping_add(1);
                     if !self.idle.is_multiple_of(IDLE_LOOK) && self.position >= self.durable {
                         return Ok(None);
@@ -406,25 +408,29 @@ impl Reader {
                 }
                 continue;
             };
-            if self.at == segment.size {
+            if self.offset == segment.size {
                 self.leave();
                 continue;
             }
             let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
-            // Before the look: what is durable by then must be there.
+            // Before the look: everything durable by then must be there.
             self.durable = self.checks.durable(&self.live, self.page.as_ref())?;
-            let seen = segment.look(self.at);
-            let need = match seen {
-                HeaderWordState::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
+            let word_state = segment.look(self.offset);
+            let need = match word_state {
+                HeaderWordState::Frame(header) if self.offset < self.limit => {
+                    self.offset + header.len_bytes() as u64
+                }
                 // A sum that does not match says more than a header that cannot be.
-                HeaderWordState::Frame(_) | HeaderWordState::Pad | HeaderWordState::Damage(_) => self.at + 1,
+                HeaderWordState::Frame(_) | HeaderWordState::Pad | HeaderWordState::Damage(_) => {
+                    self.offset + 1
+                }
                 HeaderWordState::Nothing => 0,
             };
             if need > self.limit {
-                self.limit = self.checks.extend(&scope, self.at, self.limit, need)?;
+                self.limit = self.checks.extend(&scope, self.offset, self.limit, need)?;
                 continue;
             }
-            match seen {
+            match word_state {
                 HeaderWordState::Frame(_) => return self.advance(),
                 // It is looked for once more, with the epoch in which it is found.
                 HeaderWordState::Nothing => {
@@ -435,17 +441,17 @@ impl Reader {
                     } else if !self.comes_yet()? {
                         let segment = self.segment.as_ref().expect("looked at");
                         let (position, durable) = (self.position, self.durable);
-                        let what = format!(
+                        let reason = format!(
                             "there is nothing at position {position}, and the tape is durable up to {durable}"
                         );
-                        return Err(Error::damage(&segment.path, HEADER_PAGE + self.at, what));
+                        return Err(Error::damage(&segment.path, HEADER_PAGE + self.offset, reason));
                     }
                 }
                 HeaderWordState::Pad => self.leave(),
                 HeaderWordState::Damage(header) => {
                     return Err(Error::damage(
                         &segment.path,
-                        HEADER_PAGE + self.at,
+                        HEADER_PAGE + self.offset,
                         format!("position {}: no frame can start with {header}", self.position),
                     ));
                 }
@@ -453,12 +459,12 @@ impl Reader {
         }
     }
 
-    /// Whether something is there after all where a frame must be, or in another mapping.
+    /// Waits a moment and returns whether a frame appears after all where a frame must be, or in another mapping.
     fn comes_yet(&mut self) -> Result<bool> {
         for _ in 0..HOLE_LOOKS {
             std::thread::sleep(Duration::from_millis(1));
             let segment = self.segment.as_ref().expect("looked at");
-            if segment.look(self.at) != HeaderWordState::Nothing || self.has_moved()? {
+            if segment.look(self.offset) != HeaderWordState::Nothing || self.has_moved()? {
                 return Ok(true);
             }
         }
@@ -470,7 +476,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Whether there is a segment after damage at the end; asks the file system, and not at every call.
+    /// Looks for a segment after damage at the end. Asks the file system, but not at every call.
     fn look_again(&mut self) -> Result<bool> {
         self.idle = self.idle.wrapping_add(1);
         if self.idle > 64 && !self.idle.is_multiple_of(64) {
@@ -480,10 +486,10 @@ impl Reader {
         self.continue_after_damage()
     }
 
-    /// Continues in a mapping of the segment, at `at`.
-    fn exchange(&mut self, other: MappedSegment) {
-        self.segment = Some(other);
-        self.limit = self.at;
+    /// Continues in another mapping of the segment, at the same offset.
+    fn exchange(&mut self, segment: MappedSegment) {
+        self.segment = Some(segment);
+        self.limit = self.offset;
         self.checks.begin();
     }
 
@@ -493,11 +499,11 @@ impl Reader {
         let segment = self.segment.take().expect("a segment to leave");
         self.position = segment.end();
         self.live.return_segment(segment);
-        (self.at, self.limit) = (0, 0);
+        (self.offset, self.limit) = (0, 0);
         self.idle = 0;
     }
 
-    /// Whether the segment has another file now, or the tape another writer.
+    /// Returns whether the segment now has another file, or the tape another writer.
     #[cold]
     fn has_moved(&mut self) -> Result<bool> {
         let is_new = self.has_new_epoch()?;
@@ -509,12 +515,12 @@ impl Reader {
         Ok(moved)
     }
 
-    /// Is at `position`, and looks for its segment with the next look at the tape.
+    /// Sets the position. The reader finds its segment when it next looks at the tape.
     pub(crate) fn set_position(&mut self, position: Position) {
         if let Some(segment) = self.segment.take() {
             self.live.return_segment(segment);
         }
-        (self.position, self.at, self.limit, self.idle) = (position, 0, 0, 0);
+        (self.position, self.offset, self.limit, self.idle) = (position, 0, 0, 0);
         self.stop = None;
     }
 
@@ -526,28 +532,28 @@ impl Reader {
         if self.idle > 64 && !self.idle.is_multiple_of(64) {
             return Ok(false);
         }
-        let (known, position) = (self.epoch, self.position);
+        let (epoch, position) = (self.epoch, self.position);
         self.apply_cut(position)?;
         let index = self.position.0 / self.live.meta.segment_bytes;
-        let found = self.find(index)?;
-        self.adopt(known, position)?;
-        match found {
+        let opened_segment = self.find(index)?;
+        self.adopt(epoch, position)?;
+        match opened_segment {
             Some((mut segment, first_ordinal)) => {
-                self.at = self.position.0 - segment.base.0;
-                let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.at > 0;
+                self.offset = self.position.0 - segment.base.0;
+                let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.offset > 0;
                 if !follows && segment.look(0) != HeaderWordState::Nothing {
-                    let what = format!(
+                    let reason = format!(
                         "{} events come before this segment, and it says {first_ordinal}: it is of another tape, or one before \
                          it is",
                         self.ordinal
                     );
-                    return Err(Error::damage(&segment.path, 56, what));
+                    return Err(Error::damage(&segment.path, 56, reason));
                 }
                 let origin = segment.filler_bytes();
-                if self.at < origin {
-                    (self.at, self.position) = (origin, segment.base.plus(origin));
+                if self.offset < origin {
+                    (self.offset, self.position) = (origin, segment.base.plus(origin));
                 }
-                segment.enter_pages(self.at);
+                segment.enter_pages(self.offset);
                 self.exchange(segment);
                 self.idle = 0;
                 self.look_for_page()?;
@@ -561,8 +567,8 @@ impl Reader {
         }
     }
 
-    /// Makes it an error that segment `index` is not there although the tape reaches into it: somebody has removed
-    /// it, and waiting for it would be for ever.
+    /// Fails if segment `index` is missing although the tape reaches into it. Another process has removed it, and a
+    /// wait for it would never end.
     fn miss(&mut self, index: u64) -> Result<()> {
         self.look_for_page()?;
         let end = || match &self.page {
@@ -583,5 +589,5 @@ const IDLE_LOOK: u32 = 4096;
 /// Looks, a millisecond apart, until nothing where a frame must be is damage.
 const HOLE_LOOKS: u32 = 5;
 
-/// Sleeps between two such questions: some milliseconds.
+/// Sleeps between two such checks: some milliseconds.
 const PARKS_LOOK: u64 = 64;

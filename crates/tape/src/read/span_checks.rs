@@ -50,10 +50,10 @@ const WAITS: u32 = 50;
 /// The comparison of one segment's spans with their sums, as far as a reader has come.
 #[derive(Debug)]
 pub(crate) struct SpanVerifier {
-    /// Off: everything is given out as it is found.
+    /// False: all frames are returned without checks.
     pub on: bool,
     span: u64,
-    /// The sums of the segment as its file had them when it was read; none: not read yet.
+    /// The checksums in the segment's file when it was read; `None`: not read yet.
     sums: Option<Vec<u8>>,
     /// Sums of this segment were missing and did not come; true if that is to be reported.
     given_up: Option<bool>,
@@ -62,10 +62,10 @@ pub(crate) struct SpanVerifier {
     /// Data offset up to which the span of the durable position matches.
     part: u64,
     /// The reach of the sums, if it was looked up for this segment.
-    known: Option<ChecksumCoverage>,
-    /// The segment is sealed, which only what is durable is.
+    coverage: Option<ChecksumCoverage>,
+    /// The segment is sealed; only durable segments are.
     sealed: Option<bool>,
-    /// The end of the last span that matches, and of the last one that was not compared.
+    /// The end of the last span that matches, and of the last span that was not compared.
     checked: Position,
     unchecked: Position,
     /// The tape has more than its durable position says, and the report has that.
@@ -83,7 +83,7 @@ struct ChecksumCoverage {
     open: Option<(Position, u32)>,
     /// A writer died, and the machine was not restarted since.
     abandoned: bool,
-    /// Nobody has the tape open, and who had it closed it: there is nothing that the sums do not cover.
+    /// No process has the tape open, and the last writer closed it: the checksums cover everything.
     closed: bool,
 }
 
@@ -117,7 +117,7 @@ impl SpanVerifier {
             given_up: None,
             matching: Vec::new(),
             part: 0,
-            known: None,
+            coverage: None,
             sealed: None,
             checked: Position(0),
             unchecked: Position(0),
@@ -126,22 +126,22 @@ impl SpanVerifier {
         }
     }
 
-    /// Another segment, or another mapping of the same, is read from now on.
+    /// Starts the checks over for another segment, or for another mapping of the same segment.
     pub fn begin(&mut self) {
-        (self.sums, self.known, self.sealed, self.given_up, self.part) = (None, None, None, None, 0);
+        (self.sums, self.coverage, self.sealed, self.given_up, self.part) = (None, None, None, None, 0);
         self.matching.clear();
     }
 
-    /// Compares what lies before data offset `need` and is covered; `at` is the start of a frame, and what is before
-    /// `limit` was compared. Gives the new limit, which is beyond `need` or at it.
+    /// Compares the covered bytes before data offset `need`. `offset` is the start of a frame, and everything before
+    /// `limit` was compared already. Returns the new limit, which is at or beyond `need`.
     ///
     /// # Errors
-    /// Damage, or a segment that retention has just removed.
+    /// Fails at damage, and if retention has just removed the segment.
     #[cold]
     pub fn extend(
         &mut self,
         scope: &SpanCheckContext<'_>,
-        at: u64,
+        offset: u64,
         mut limit: u64,
         need: u64,
     ) -> Result<u64> {
@@ -149,12 +149,12 @@ impl SpanVerifier {
             return Ok(scope.segment.size);
         }
         let base = scope.segment.base;
-        if base.plus(at) < self.checked.max(self.unchecked) && limit == at {
+        if base.plus(offset) < self.checked.max(self.unchecked) && limit == offset {
             // Read once more.
-            (self.checked, self.unchecked) = (Position(0), base.plus(at));
+            (self.checked, self.unchecked) = (Position(0), base.plus(offset));
         }
         while limit < need {
-            limit = self.next(scope, at, limit)?;
+            limit = self.next(scope, offset, limit)?;
             let reached = base.plus(limit);
             if self.checked < reached {
                 self.unchecked = reached;
@@ -163,9 +163,9 @@ impl SpanVerifier {
         Ok(limit)
     }
 
-    /// Checks a frame that is looked up by its position: the spans from the one of `at` on.
-    pub fn vouch(&mut self, scope: &SpanCheckContext<'_>, at: u64, need: u64) -> Result<()> {
-        let mut limit = at;
+    /// Checks a frame that is looked up by its position: the spans from that of `offset` on.
+    pub fn vouch(&mut self, scope: &SpanCheckContext<'_>, offset: u64, need: u64) -> Result<()> {
+        let mut limit = offset;
         while self.on && limit < need {
             let span = limit / self.span;
             if self.matches(span) {
@@ -173,43 +173,43 @@ impl SpanVerifier {
             } else if limit < self.part && span == (self.part - 1) / self.span {
                 limit = self.part;
             } else {
-                limit = self.next(scope, at, limit)?;
+                limit = self.next(scope, offset, limit)?;
             }
         }
         Ok(())
     }
 
-    /// Whether what was read from one position to the other matches its sums.
+    /// Returns whether all bytes from one position to the other match their checksums.
     pub fn is_checked(&self, from: Position, to: Position) -> bool {
         self.on && from >= self.unchecked && to <= self.checked
     }
 
-    /// The durable position, as far as this reader knows.
+    /// Returns the durable position, as far as this reader knows it.
     pub fn durable(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Result<Position> {
-        let known = match self.known {
-            Some(known) => known,
+        let coverage = match self.coverage {
+            Some(cached_coverage) => cached_coverage,
             None => self.look(live, page)?,
         };
-        Ok(known.durable.max(page.map_or(Position(0), StatePage::durable)))
+        Ok(coverage.durable.max(page.map_or(Position(0), StatePage::durable)))
     }
 
-    /// Compares the span at `limit`, or finds that it is not covered; gives the limit after it.
-    fn next(&mut self, scope: &SpanCheckContext<'_>, at: u64, limit: u64) -> Result<u64> {
+    /// Compares the span at `limit`, or finds that it is not covered. Returns the limit after it.
+    fn next(&mut self, scope: &SpanCheckContext<'_>, offset: u64, limit: u64) -> Result<u64> {
         let (base, from) = (scope.segment.base, limit - limit % self.span);
         let to = from + self.span;
-        let (durable, closed) = self.reach(scope, at)?;
+        let (durable, closed) = self.reach(scope, offset)?;
         let mut sealed = || *self.sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
         if base.plus(to) <= durable || sealed() {
-            self.whole(scope, from)
+            self.compare_whole_span(scope, from)
         } else if !closed && base.plus(limit) >= durable {
-            self.beyond(scope, at, from)
+            self.compare_undurable_span(scope, offset, from)
         } else {
-            self.partial(scope, at, limit)
+            self.compare_partial_span(scope, offset, limit)
         }
     }
 
-    /// The durable position, and whether the tape is closed.
-    fn reach(&mut self, scope: &SpanCheckContext<'_>, at: u64) -> Result<(Position, bool)> {
+    /// Returns the durable position, and whether the tape is closed.
+    fn reach(&mut self, scope: &SpanCheckContext<'_>, offset: u64) -> Result<(Position, bool)> {
         for round in 0..TRIES {
             if round > 0 {
                 // The tape was closed when this reader looked; a writer may have opened it since.
@@ -217,44 +217,50 @@ impl SpanVerifier {
                 self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
             }
             let durable = self.durable(scope.live, scope.page)?;
-            let closed = self.known.is_some_and(|known| known.closed);
-            let ends = durable > Position(0) && scope.segment.base.plus(at) >= durable;
+            let closed = self.coverage.is_some_and(|coverage| coverage.closed);
+            let ends = durable > Position(0) && scope.segment.base.plus(offset) >= durable;
             if self.overrun
                 || !closed
                 || !ends
-                || !matches!(scope.segment.look(at), HeaderWordState::Frame(_))
+                || !matches!(scope.segment.look(offset), HeaderWordState::Frame(_))
             {
                 return Ok((durable, closed));
             }
         }
         let durable = self.durable(scope.live, scope.page)?;
-        let what = format!("it says that the tape ends at position {durable}, and there is more");
-        self.unverified.note_missing_sum(&scope.live.paths.durable(), &what);
+        let reason = format!("it says that the tape ends at position {durable}, and there is more");
+        self.unverified.note_missing_sum(&scope.live.paths.durable(), &reason);
         self.overrun = true;
         Ok((durable, true))
     }
 
-    /// Compares a span that is not durable, of a tape whose writer died: what is there is still what its recorder saw.
-    fn beyond(&mut self, scope: &SpanCheckContext<'_>, at: u64, from: u64) -> Result<u64> {
+    /// Compares a span that is not durable, of a tape whose writer died. The bytes are still the ones that its recorder
+    /// saw.
+    fn compare_undurable_span(
+        &mut self,
+        scope: &SpanCheckContext<'_>,
+        offset: u64,
+        from: u64,
+    ) -> Result<u64> {
         let (segment, to) = (scope.segment, from + self.span);
         for round in 0..TRIES {
             if round > 0 {
                 // A writer may have come, and its recorder writes the sums again.
-                self.again();
+                self.pause_and_drop_sums();
                 self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
             }
-            if !self.known.is_some_and(|known| known.abandoned) {
+            if !self.coverage.is_some_and(|coverage| coverage.abandoned) {
                 break;
             }
             let path = scope.live.paths.crc(segment.index);
             let sums = read_sums(&path, segment.size / self.span * 4)?;
-            let place = (from / self.span * 4) as usize;
-            let Some(wanted) = sums.get(place..place + 4) else { break };
+            let sum_offset = (from / self.span * 4) as usize;
+            let Some(wanted) = sums.get(sum_offset..sum_offset + 4) else { break };
             let wanted: [u8; 4] = wanted.try_into().expect("four bytes");
-            let end = committed_end(segment, at, to).max(from);
+            let end = committed_end(segment, offset, to).max(from);
             // SAFETY: what is before `at` was committed when it was read, and the walk has seen what follows.
             let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
-            let is_last = place + 8 > sums.len();
+            let is_last = sum_offset + 8 > sums.len();
             if span_sum(bytes, self.span).to_le_bytes() == wanted
                 || is_last && matches_prefix_sum(bytes, self.span, wanted)
             {
@@ -267,8 +273,8 @@ impl SpanVerifier {
         Ok(to)
     }
 
-    /// Compares a span all of which is durable.
-    fn whole(&mut self, scope: &SpanCheckContext<'_>, from: u64) -> Result<u64> {
+    /// Compares a wholly durable span.
+    fn compare_whole_span(&mut self, scope: &SpanCheckContext<'_>, from: u64) -> Result<u64> {
         let (segment, to) = (scope.segment, from + self.span);
         // SAFETY: below the durable position, so committed, and within the segment, whose size is a multiple of the
         // span.
@@ -280,28 +286,28 @@ impl SpanVerifier {
                     self.checked = segment.base.plus(to);
                     return Ok(to);
                 }
-                Some(_) => self.again(),
+                Some(_) => self.pause_and_drop_sums(),
                 None => return Ok(to),
             }
         }
         Err(self.mismatch(segment, from, to))
     }
 
-    /// Compares a span part of which is covered: that of the durable position, and those of a closed tape whose
-    /// durable position is not known.
-    fn partial(&mut self, scope: &SpanCheckContext<'_>, at: u64, limit: u64) -> Result<u64> {
+    /// Compares a partly covered span: that of the durable position, or a span of a closed tape whose durable position
+    /// is unknown.
+    fn compare_partial_span(&mut self, scope: &SpanCheckContext<'_>, offset: u64, limit: u64) -> Result<u64> {
         let (segment, from) = (scope.segment, limit - limit % self.span);
         let (base, to) = (segment.base, from + self.span);
         for round in 0..TRIES {
             if round > 0 {
                 // It may have been opened or closed meanwhile, and the recorder may have come further.
-                self.again();
+                self.pause_and_drop_sums();
                 self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
             }
             let durable = self.durable(scope.live, scope.page)?;
-            let closed = self.known.is_some_and(|known| known.closed);
+            let closed = self.coverage.is_some_and(|coverage| coverage.closed);
             if base.plus(to) <= durable {
-                return self.whole(scope, from);
+                return self.compare_whole_span(scope, from);
             }
             if !closed && base.plus(limit) >= durable {
                 return Ok(to);
@@ -317,7 +323,7 @@ impl SpanVerifier {
                 }
                 continue;
             }
-            let end = committed_end(segment, at, to);
+            let end = committed_end(segment, offset, to);
             // SAFETY: the walk has seen everything from `at`, which is not beyond `end`, committed; what is before
             // `at` is committed too: it is before the durable position, or the tape is closed.
             let bytes = unsafe { segment.bytes(from, end.max(from) as usize - from as usize) };
@@ -326,45 +332,46 @@ impl SpanVerifier {
             // The sum of a closed tape is of all that is there; otherwise it is of the durable bytes, or of some
             // more.
             let exact = |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == wanted;
-            let found = match [end, least].into_iter().find(|&to| (least..=end).contains(&to) && exact(to)) {
-                None if !closed || round + 1 == TRIES => {
-                    let least = if closed { 0 } else { least - from };
-                    start_of(bytes, &wanted, least, self.span).map(|length| from + length)
-                }
-                found => found,
-            };
-            if let Some(found) = found {
-                let passed = self.pass(base, limit, found, to);
-                if closed && found < end {
-                    let what = "it has no sum of what the tape has after this";
+            let match_end =
+                match [end, least].into_iter().find(|&to| (least..=end).contains(&to) && exact(to)) {
+                    None if !closed || round + 1 == TRIES => {
+                        let least = if closed { 0 } else { least - from };
+                        start_of(bytes, &wanted, least, self.span).map(|length| from + length)
+                    }
+                    exact_end => exact_end,
+                };
+            if let Some(matched_end) = match_end {
+                let passed = self.pass(base, limit, matched_end, to);
+                if closed && matched_end < end {
+                    let gap_reason = "it has no sum of what the tape has after this";
                     let path = scope.live.paths.crc(segment.index);
-                    self.unverified.add(&path, what, base.plus(found), base.plus(end));
+                    self.unverified.add(&path, gap_reason, base.plus(matched_end), base.plus(end));
                     return Ok(to);
                 }
                 return Ok(passed);
             }
         }
-        let end = committed_end(segment, at, to);
+        let end = committed_end(segment, offset, to);
         match tenancy(&scope.live.paths)? {
-            // Somebody writes here, and the sum is of another moment than what was read.
+            // A writer is active, and the checksum is of another moment than the bytes read.
             WriterPresence::InUse => Ok(to),
             // The sum may be of bytes that were cut since, or that a power loss took.
             WriterPresence::Abandoned { rebooted }
                 if rebooted || StatePage::peek(&scope.live.paths)? > base.plus(end) =>
             {
-                let what = "the sum of the last span is of another moment";
+                let reason = "the sum of the last span is of another moment";
                 let path = scope.live.paths.crc(segment.index);
-                self.unverified.add(&path, what, base.plus(limit), base.plus(end));
+                self.unverified.add(&path, reason, base.plus(limit), base.plus(end));
                 Ok(to)
             }
             _ => Err(self.mismatch(segment, from, end)),
         }
     }
 
-    /// The sum of the bytes before the durable position in its span, where the file `durable` has it.
+    /// Returns the checksum of the bytes before the durable position in its span, if the file `durable` has it.
     fn open_sum(&mut self, live: &SegmentLocator, durable: Position) -> Result<Option<u32>> {
-        let Some(known) = self.known else { return Ok(None) };
-        let mut open = known.open;
+        let Some(coverage) = self.coverage else { return Ok(None) };
+        let mut open = coverage.open;
         if open.is_none_or(|(position, _)| position != durable) {
             // The recorder writes the file before it says that more is durable.
             open = self.look(live, StatePage::look(&live.paths)?.as_ref())?.open;
@@ -372,7 +379,7 @@ impl SpanVerifier {
         Ok(open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum))
     }
 
-    /// Notes that the bytes before data offset `end` of a span match; gives the limit.
+    /// Notes that the bytes before data offset `end` of a span match, and returns the limit.
     fn pass(&mut self, base: Position, limit: u64, end: u64, to: u64) -> u64 {
         self.part = end;
         self.checked = self.checked.max(base.plus(end));
@@ -380,18 +387,18 @@ impl SpanVerifier {
         if end > limit { end } else { to }
     }
 
-    /// The sum of the span at `from`, whose data ends at `to`; none where it is missing, which is then noted where it
-    /// should be there.
+    /// Reads the checksum of the span at `from`, whose data ends at `to`. Returns `None` if it is missing, and notes it
+    /// if it should exist.
     fn sum(&mut self, scope: &SpanCheckContext<'_>, from: u64, to: u64) -> Result<Option<[u8; 4]>> {
         let segment = scope.segment;
         let path = scope.live.paths.crc(segment.index);
-        let at = (from / self.span * 4) as usize;
+        let sum_offset = (from / self.span * 4) as usize;
         for round in 0.. {
             if self.sums.is_none() {
                 let bytes = segment.size / self.span * 4;
                 self.sums = Some(read_sums(&path, bytes)?);
             }
-            if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(at..at + 4)) {
+            if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(sum_offset..sum_offset + 4)) {
                 return Ok(Some(sum.try_into().expect("four bytes")));
             }
             if self.given_up.is_none() {
@@ -413,13 +420,13 @@ impl SpanVerifier {
                 }
                 break;
             }
-            self.again();
+            self.pause_and_drop_sums();
         }
         Ok(None)
     }
 
     /// Lets a moment pass and has the sums read again.
-    fn again(&mut self) {
+    fn pause_and_drop_sums(&mut self) {
         std::thread::sleep(PAUSE);
         self.sums = None;
     }
@@ -452,9 +459,9 @@ impl SpanVerifier {
             }
         };
         let abandoned = !closed && tenancy(&live.paths)? == WriterPresence::Abandoned { rebooted: false };
-        let known = ChecksumCoverage { durable: durable.max(mark), open, abandoned, closed };
-        self.known = Some(known);
-        Ok(known)
+        let coverage = ChecksumCoverage { durable: durable.max(mark), open, abandoned, closed };
+        self.coverage = Some(coverage);
+        Ok(coverage)
     }
 
     fn matches(&self, span: u64) -> bool {
@@ -471,18 +478,18 @@ impl SpanVerifier {
 
     fn mismatch(&self, segment: &MappedSegment, from: u64, to: u64) -> Error {
         let (base, span) = (segment.base, self.span);
-        let what = format!(
+        let reason = format!(
             "the checksum of the {span} bytes from here does not match (positions {} to {})",
             base.plus(from),
             base.plus(to)
         );
-        Error::damage(&segment.path, HEADER_PAGE + from, what)
+        Error::damage(&segment.path, HEADER_PAGE + from, reason)
     }
 }
 
-/// Where what is committed ends, walking from the frame at `at` up to data offset `to`.
-fn committed_end(segment: &MappedSegment, at: u64, to: u64) -> u64 {
-    let mut end = at;
+/// Returns the end of the committed frames, walking from the frame at `start` up to data offset `to`.
+fn committed_end(segment: &MappedSegment, start: u64, to: u64) -> u64 {
+    let mut end = start;
     while end < to {
         match segment.look(end) {
             HeaderWordState::Frame(header) => end += header.len_bytes() as u64,
@@ -494,7 +501,7 @@ fn committed_end(segment: &MappedSegment, at: u64, to: u64) -> u64 {
     end.min(to)
 }
 
-/// The number of whole lines, in bytes and at least `least`, at the start of `bytes` that `sum` is of.
+/// Finds a start of `bytes` whose checksum is `sum`. Returns its length in bytes: whole lines, at least `least` bytes.
 fn start_of(bytes: &[u8], sum: &[u8; 4], least: u64, span: u64) -> Option<u64> {
     let mut running = 0;
     let mut length = 0;
@@ -508,8 +515,8 @@ fn start_of(bytes: &[u8], sum: &[u8; 4], least: u64, span: u64) -> Option<u64> {
     None
 }
 
-/// Whether what files other than the segments say of the tape before `end` is true of the segments too: a power loss may
-/// have removed the one and not the other, of a tape that was not opened since.
+/// Returns whether the segments still hold everything before `end` that other files describe. If the tape was not
+/// opened since a power loss, the loss may have removed data from the segments only.
 pub(crate) fn survives(paths: &TapePaths, end: Position) -> Result<bool> {
     match tenancy(paths)? {
         WriterPresence::Abandoned { rebooted: true } => {

@@ -25,7 +25,8 @@ use crate::read::reader::{Frame, Reader, StartPosition};
 
 /// The reading end of a tape.
 ///
-/// It never slows the publisher and knows nothing of others. See [`crate::Publication`] for an example.
+/// A subscription never slows the publisher and does not know other subscriptions. See [`crate::Publication`] for an
+/// example.
 #[derive(Debug)]
 pub struct Subscription {
     reader: Reader,
@@ -37,7 +38,7 @@ impl Subscription {
     /// Subscribes to the tape in `dir` from `start` on.
     ///
     /// # Errors
-    /// As [`Reader::open`].
+    /// Fails as [`Reader::open`] does.
     pub fn open(dir: &Path, start: StartPosition) -> Result<Self> {
         Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
@@ -46,7 +47,7 @@ impl Subscription {
     /// [`Reader::skipped`] of [`Subscription::reader`] returns the bytes between the two.
     ///
     /// # Errors
-    /// As [`Subscription::open`], but for a place that is gone.
+    /// Fails as [`Subscription::open`] does, except for a removed position.
     pub fn open_or_oldest(dir: &Path, start: StartPosition) -> Result<Self> {
         Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
@@ -55,8 +56,8 @@ impl Subscription {
     /// for one subscriber at a time.
     ///
     /// # Errors
-    /// As [`Reader::open`] and [`Cursor::open`]; a place that retention has removed is [`Error::Retained`], which
-    /// says where the tape begins now. To begin there: [`Subscription::open_named_or_oldest`].
+    /// Fails as [`Reader::open`] and [`Cursor::open`] do. Fails with [`Error::Retained`] if retention has removed the
+    /// position; the error says where the tape begins now. Use [`Subscription::open_named_or_oldest`] to begin there.
     ///
     /// A tape that was cut back before the place, by a power loss, is no error here: the first look at the tape gives
     /// [`Error::Rewound`], and reading continues at the cut.
@@ -69,10 +70,10 @@ impl Subscription {
         Ok(Self { reader, cursor: Some(cursor), wait: WaitStrategy::default() })
     }
 
-    /// Subscribes where `point` was dealt with, for a subscriber that keeps its place itself; as [`Reader::resume`].
+    /// Subscribes at `point`, for a subscriber that stores its position itself; see [`Reader::resume`].
     ///
     /// # Errors
-    /// As [`Reader::resume`].
+    /// Fails as [`Reader::resume`] does.
     pub fn resume(dir: &Path, point: LineagePoint) -> Result<Self> {
         Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: WaitStrategy::default() })
     }
@@ -82,7 +83,7 @@ impl Subscription {
     /// acknowledged the name, because that one knew their number.
     ///
     /// # Errors
-    /// As [`Subscription::open_named`], but for a place that is gone.
+    /// Fails as [`Subscription::open_named`] does, except for a removed position.
     pub fn open_named_or_oldest(dir: &Path, name: &str, start: StartPosition) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
         let reader = match cursor.load_place()? {
@@ -94,7 +95,7 @@ impl Subscription {
         Ok(Self { reader, cursor: Some(cursor), wait: WaitStrategy::default() })
     }
 
-    /// A reader at `start`, or at the oldest place.
+    /// Opens a reader at `start`, or at the oldest position if `start` was removed.
     fn reader_at(dir: &Path, start: StartPosition) -> Result<Reader> {
         match Reader::open(dir, start) {
             Err(Error::Retained { position, .. }) => Reader::open_after_removal(dir, position, None),
@@ -106,7 +107,7 @@ impl Subscription {
     /// when `timeout` has passed without one.
     ///
     /// # Errors
-    /// A directory that holds something else, or the system's refusal.
+    /// Fails if the directory holds other data, or if the system refuses.
     pub fn await_tape(dir: &Path, timeout: Duration) -> Result<bool> {
         let since = Instant::now();
         loop {
@@ -121,33 +122,33 @@ impl Subscription {
         }
     }
 
-    /// How [`Subscription::wait`] waits; by default [`WaitStrategy::Balanced`].
+    /// Sets how [`Subscription::wait`] waits; the default is [`WaitStrategy::Balanced`].
     #[must_use]
     pub fn with_wait(mut self, wait: WaitStrategy) -> Self {
         self.wait = wait;
         self
     }
 
-    /// The next frame, in place, or none if nothing more is committed yet. [`Frame::message`] gives the message
-    /// in it.
+    /// Returns the next frame in place, or `None` if no more frames are committed yet. [`Frame::message`] returns the
+    /// message in it.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the mapping, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
         self.reader.next()
     }
 
-    /// Hands up to `limit` frames that are there to `take`, in order; gives how many.
+    /// Passes up to `limit` waiting frames to `handle_frame`, in order, and returns their number.
     ///
     /// # Errors
-    /// As [`Reader::next`]; what came before the error was handed over.
+    /// Fails as [`Reader::next`] does; the frames before the error were handed over.
     #[inline]
-    pub fn poll(&mut self, limit: usize, mut take: impl FnMut(Frame<'_>)) -> Result<usize> {
+    pub fn poll(&mut self, limit: usize, mut handle_frame: impl FnMut(Frame<'_>)) -> Result<usize> {
         for count in 0..limit {
             match self.reader.next()? {
-                Some(frame) => take(frame),
+                Some(frame) => handle_frame(frame),
                 None => return Ok(count),
             }
         }
@@ -158,7 +159,7 @@ impl Subscription {
     /// without one.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         self.reader.wait_as(self.wait, timeout)
     }
@@ -169,7 +170,7 @@ impl Subscription {
     /// frames are read again.
     ///
     /// # Errors
-    /// A subscription without a name, or the system's refusal.
+    /// Fails if the subscription has no name, or if the system refuses.
     pub fn acknowledge(&mut self) -> Result<()> {
         let (point, ordinal) = (self.reader.point(), self.reader.ordinal());
         match &mut self.cursor {
@@ -178,17 +179,17 @@ impl Subscription {
         }
     }
 
-    /// Position after the last frame read.
+    /// Returns the position after the last frame read.
     pub fn position(&self) -> Position {
         self.reader.position()
     }
 
-    /// Position after the last frame read, with its epoch: what [`Subscription::resume`] wants.
+    /// Returns the position after the last frame read, with its epoch. [`Subscription::resume`] takes this point.
     pub fn point(&self) -> LineagePoint {
         self.reader.point()
     }
 
-    /// The reader below, for runs, seeking and looking aside.
+    /// Returns the underlying reader, for runs, seeks and single frames.
     pub fn reader(&mut self) -> &mut Reader {
         &mut self.reader
     }

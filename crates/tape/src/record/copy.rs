@@ -8,11 +8,11 @@
 //!              └───────┴──────────────────────────────────┴───────┘
 //! ```
 //!
-//! Little is stored through a mapping. Much goes around the page cache, from the hot segment's own memory: through
-//! the cache this kind of machine writes a third of what its disk can write.
+//! Small pieces are stored through a mapping. Large pieces go around the page cache, from the hot segment's own memory:
+//! through the cache this kind of machine writes a third of what its disk can write.
 //!
-//! Invariant: the page with the first new word is written last, so that what is not whole cannot be reached,
-//! whenever the process dies; after the last new frame there are zeros.
+//! Invariant: the page with the first new word is written last, so that incomplete data cannot be reached, whenever the
+//! process dies. After the last new frame there are zeros.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -36,15 +36,15 @@ const PAGE: u64 = 4096;
 pub(crate) struct SegmentCopy {
     pub segment: MappedSegment,
     /// Data offset up to which it is there already.
-    have: u64,
-    /// For who writes, one at a time.
-    way: Mutex<CopyWriter>,
+    copied_end: u64,
+    /// The writer of the copy, for one thread at a time.
+    writer: Mutex<CopyWriter>,
 }
 
 /// How much is written.
 #[derive(Debug)]
 struct CopyWriter {
-    /// The copy's file, opened around the page cache; none where the file system offers no such way.
+    /// The copy's file, opened around the page cache; `None` if the file system does not support that.
     direct: Option<File>,
     tail: LastPage,
 }
@@ -57,25 +57,25 @@ struct AlignedPage([u8; PAGE as usize]);
 type LastPage = Box<AlignedPage>;
 
 impl SegmentCopy {
-    /// A copy that has everything up to data offset `have`.
-    pub fn new(segment: MappedSegment, have: u64) -> Self {
+    /// Makes a copy that already has everything up to data offset `copied_end`.
+    pub fn new(segment: MappedSegment, copied_end: u64) -> Self {
         let direct = sys::open_direct(&segment.path).ok();
-        let way = CopyWriter { direct, tail: Box::new(AlignedPage([0; PAGE as usize])) };
-        Self { segment, have, way: Mutex::new(way) }
+        let writer = CopyWriter { direct, tail: Box::new(AlignedPage([0; PAGE as usize])) };
+        Self { segment, copied_end, writer: Mutex::new(writer) }
     }
 
-    /// Copies what is committed in `source` from data offset `from`, a frame's start, to `to`, a frame's end.
+    /// Copies the committed bytes of `source` from data offset `from`, a frame's start, to `to`, a frame's end.
     pub fn extend(&self, source: &MappedSegment, from: u64, to: u64) -> Result<()> {
-        let from = from.max(self.have);
+        let from = from.max(self.copied_end);
         if from >= to {
             return Ok(());
         }
-        let mut way = self.way.lock();
-        if to - from >= DIRECT_MIN && way.direct.is_some() {
-            match way.extend(source, from, to) {
+        let mut writer = self.writer.lock();
+        if to - from >= DIRECT_MIN && writer.direct.is_some() {
+            match writer.extend(source, from, to) {
                 // A file system that opens a file for this and then will not have it.
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                    way.direct = None;
+                    writer.direct = None;
                 }
                 other => return other.with_context("write", &self.segment.path),
             }
@@ -119,7 +119,7 @@ pub(crate) struct SpareCopy {
 }
 
 impl SpareCopy {
-    /// Where a copy is made, until it is whole and gets its name.
+    /// Returns the path of a copy until it is complete and gets its name.
     pub fn path(live: &SegmentLocator) -> PathBuf {
         live.paths.run().join("recording")
     }
@@ -134,9 +134,9 @@ impl SpareCopy {
         self.index = index;
     }
 
-    /// Gives the file for a copy with this header, at `path` now. The `durable` bytes are on the disk in the new file
-    /// before it replaces the old one, which has them too.
-    pub fn take(
+    /// Installs the file of a copy with this header, and returns it with its path. The `durable` bytes are on the disk in
+    /// the new file before it replaces the old one, which has them too.
+    pub fn install(
         &mut self,
         live: &SegmentLocator,
         header: &SegmentHeader,

@@ -39,12 +39,12 @@ pub(crate) struct CopyThread {
 }
 
 impl CopyThread {
-    /// Starts the thread; it runs where the one that calls may run, and is as nice.
+    /// Starts the thread. It has the processors and the niceness of the calling thread.
     pub fn start() -> std::io::Result<Self> {
-        let (loads, given) = sync_channel::<CopyJob>(ON_THE_WAY_MAX);
+        let (loads, jobs) = sync_channel::<CopyJob>(ON_THE_WAY_MAX);
         let (back, written) = sync_channel(ON_THE_WAY_MAX);
         let body = move || {
-            while let Ok(CopyJob { copy, source, from, to }) = given.recv() {
+            while let Ok(CopyJob { copy, source, from, to }) = jobs.recv() {
                 let result = copy.extend(&source, from, to);
                 // Before the answer: a caller that has it may drop the segment.
                 drop((copy, source));
@@ -57,30 +57,30 @@ impl CopyThread {
         Ok(Self { loads: Some(loads), written, on_the_way: 0, thread: Some(thread) })
     }
 
-    /// Gives it something to write, [`ON_THE_WAY_MAX`] at most.
+    /// Submits a write; at most [`ON_THE_WAY_MAX`] may be under way.
     pub fn submit(&mut self, load: CopyJob) {
-        let given = self.loads.as_ref().is_some_and(|loads| loads.send(load).is_ok());
-        if !given {
+        let is_sent = self.loads.as_ref().is_some_and(|loads| loads.send(load).is_ok());
+        if !is_sent {
             self.panicked();
         }
         self.on_the_way += 1;
     }
 
-    /// How the oldest that was given has gone.
+    /// Waits for the oldest write under way and returns its result.
     pub fn wait_oldest(&mut self) -> Result<()> {
         let Ok(result) = self.written.recv() else { self.panicked() };
         self.on_the_way -= 1;
         result
     }
 
-    /// Waits for all that is on the way, however it goes.
+    /// Waits for all writes under way, whatever their results.
     pub fn wait_all(&mut self) {
         while self.on_the_way > 0 {
             _ = self.wait_oldest();
         }
     }
 
-    /// The thread ends before its channel does with a panic alone, which continues here.
+    /// Continues the panic of the copy thread, which ends before its channel only by a panic.
     fn panicked(&mut self) -> ! {
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),

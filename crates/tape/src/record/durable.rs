@@ -36,24 +36,26 @@ impl DurabilityHandle {
     /// Opens the handle of the tape in `dir`.
     ///
     /// # Errors
-    /// Not a tape, or a foreign version.
+    /// Fails if `dir` is no tape or has a foreign version.
     pub fn open(dir: &Path) -> Result<Self> {
         let live = SegmentLocator::open(dir)?;
         Ok(Self { live, state: None })
     }
 
-    /// Everything before this position survives power loss. A look into shared memory while the tape is in use.
+    /// Returns the durable position: everything before it survives power loss. Reads shared memory while the tape is in
+    /// use.
     ///
     /// # Errors
-    /// Damage of the file that says so.
+    /// Fails if the file of the durable position is damaged.
     pub fn position(&mut self) -> Result<Position> {
         // A page that may not be written cannot be mapped; the file can be read.
         let published = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
-        // Zero: nobody has reported a position yet, or the tape is not in use.
+        // Zero: no recorder has reported a position yet, or the tape is not in use.
         Ok(if published > Position(0) { published } else { load_durable(&self.live.paths)?.position })
     }
 
-    /// Why it does not advance, if a flush has failed and was not made good.
+    /// Returns why the durable position does not advance, if a flush failed and the recorder has not made it good
+    /// since.
     pub fn failure(&mut self) -> Result<Option<DurabilityFailure>> {
         let paths = self.live.paths.clone();
         Ok(self.page()?.and_then(|state| state.failure(&paths)))
@@ -69,20 +71,20 @@ impl DurabilityHandle {
     /// `known` is a position up to which the caller knows the tape to reach.
     ///
     /// # Errors
-    /// [`Error::NotDurable`] after `timeout`, [`Error::DurabilityFailed`], [`Error::BeyondEnd`],
-    /// [`Error::NoRecorder`], or damage met on the way to the tape's end.
-    pub fn wait(&mut self, position: Position, mut known: Position, timeout: Duration) -> Result<()> {
+    /// Fails with [`Error::NotDurable`] after `timeout`, with [`Error::DurabilityFailed`], [`Error::BeyondEnd`] or
+    /// [`Error::NoRecorder`], and at damage on the way to the tape's end.
+    pub fn wait(&mut self, position: Position, mut known_end: Position, timeout: Duration) -> Result<()> {
         let since = Instant::now();
         loop {
             if self.position()? >= position {
                 return Ok(());
             }
             let paths = self.live.paths.clone();
-            known = known.max(self.page()?.map_or(Position(0), |state| state.recorded_now()));
-            if position > known {
-                known = find_end(&self.live, known.max(load_durable(&paths)?.position))?;
-                if position > known {
-                    return Err(Error::BeyondEnd { position, end: known });
+            known_end = known_end.max(self.page()?.map_or(Position(0), |state| state.recorded_now()));
+            if position > known_end {
+                known_end = find_end(&self.live, known_end.max(load_durable(&paths)?.position))?;
+                if position > known_end {
+                    return Err(Error::BeyondEnd { position, end: known_end });
                 }
             }
             let Some(state) = self.page()? else {
@@ -140,7 +142,7 @@ pub(crate) fn wait_on(
         }
         if waited >= look_next {
             look_next = waited + LOOK;
-            // Once more: who cleans up after a death forgets what was asked before.
+            // Requests again: a process that cleans up after a death forgets earlier requests.
             state.request_durable(position);
             nudge();
             if state.is_retired() {
@@ -156,11 +158,11 @@ pub(crate) fn wait_on(
     }
 }
 
-/// Time between two looks whether there is still somebody who can flush.
+/// Time between two looks whether a process can still flush.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why the durable position of the tape in `dir` does not advance, for people; none if it does, or nobody has the tape
-/// open. Cheap.
+/// Explains why the durable position of the tape in `dir` does not advance. Returns `None` if it advances, or if no
+/// process has the tape open. The call is cheap.
 pub fn durability_warning(dir: &Path) -> Option<String> {
     let paths = TapePaths { dir: dir.into() };
     let state = StatePage::look(&paths).ok().flatten()?;

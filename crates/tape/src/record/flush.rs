@@ -60,11 +60,10 @@ pub(crate) struct FlushState {
     pub last: Instant,
     pub open: Vec<(FlushedFile, File)>,
     indexes: Vec<UnflushedIndex>,
-    /// Copies of segments up to the one that begins at this position or is before it are made again, because a flush of
-    /// theirs has failed.
+    /// unitape makes copies of segments up to the one at this position again, because a flush of theirs has failed.
     pub suspect: Option<Position>,
     /// Nothing more becomes durable.
-    pub lost: Option<DurabilityFailure>,
+    pub failure: Option<DurabilityFailure>,
     pub in_a_row: u32,
     /// The tape's directory has the names of all its files on the disk.
     pub names: bool,
@@ -89,14 +88,14 @@ impl FlushState {
             open: Vec::new(),
             indexes: Vec::new(),
             suspect: None,
-            lost: None,
+            failure: None,
             in_a_row: 0,
             names: false,
         }
     }
 
-    /// Takes over what another recorder left behind: one that died, or whose flush had failed.
-    /// True if everything up to the tape's `end` is to be written again.
+    /// Takes over from another recorder that died, or whose flush had failed. Returns true if everything up to the
+    /// tape's `end` must be written again.
     pub fn take_over(
         &mut self,
         paths: &TapePaths,
@@ -105,18 +104,18 @@ impl FlushState {
         end: Position,
     ) -> Result<bool> {
         let failure = state.failure(paths);
-        let again = failure.as_ref().is_some_and(|f| !f.lasting);
-        if again {
+        let must_rewrite = failure.as_ref().is_some_and(|f| !f.lasting);
+        if must_rewrite {
             self.suspect_to(end);
         } else {
-            self.lost = failure;
+            self.failure = failure;
         }
-        if died || again {
+        if died || must_rewrite {
             // It may have died between writing and flushing it.
             store_durable(paths, &self.durable)?;
         }
         state.set_durable(self.durable.position);
-        Ok(again)
+        Ok(must_rewrite)
     }
 
     /// Has copies made again up to the segment that begins at `position` or is before it. Before the first byte of the
@@ -126,35 +125,35 @@ impl FlushState {
     }
 
     /// Holds a file open until it is flushed.
-    pub fn hold(&mut self, what: FlushedFile, file: &File, path: &Path) -> Result<()> {
+    pub fn hold(&mut self, flushed_file: FlushedFile, file: &File, path: &Path) -> Result<()> {
         if self.is_lost() {
             return Ok(());
         }
         let file = file.try_clone().with_context("hold open", path)?;
-        self.open.retain(|(held, _)| *held != what);
-        self.open.push((what, file));
+        self.open.retain(|(open_file, _)| *open_file != flushed_file);
+        self.open.push((flushed_file, file));
         Ok(())
     }
 
     /// Writes the index of a segment, to be flushed later. If it cannot be written, that is tried once more then.
-    pub fn put_index(&mut self, paths: &TapePaths, index: u64, bytes: Vec<u8>) {
-        self.indexes.retain(|held| held.index != index);
+    pub fn write_index(&mut self, paths: &TapePaths, index: u64, bytes: Vec<u8>) {
+        self.indexes.retain(|entry| entry.index != index);
         let file = store_index(paths, index, &bytes).ok();
         self.indexes.push(UnflushedIndex { index, bytes, file });
     }
 
-    /// Forgets the indexes of segment `from` and later ones.
+    /// Forgets the indexes of segment `from` and of later segments.
     pub fn forget_indexes(&mut self, from: u64) {
-        self.indexes.retain(|held| held.index < from);
+        self.indexes.retain(|entry| entry.index < from);
     }
 
-    /// Flushes the indexes, before the segments that they are of count as durable. One that cannot be flushed goes: a tape is
-    /// whole without it.
+    /// Flushes the indexes, before their segments count as durable. An index that cannot be flushed is removed: a tape
+    /// is complete without it.
     pub fn flush_indexes(&mut self, paths: &TapePaths) {
         for UnflushedIndex { index, bytes, file } in self.indexes.drain(..) {
             let is_flushed = file.is_some_and(|file| sys::sync_data(&file).is_ok());
-            let again = || store_index(paths, index, &bytes).is_ok_and(|file| sys::sync_data(&file).is_ok());
-            if !is_flushed && !again() {
+            let retry = || store_index(paths, index, &bytes).is_ok_and(|file| sys::sync_data(&file).is_ok());
+            if !is_flushed && !retry() {
                 _ = sys::unlink(&paths.index(index));
             }
         }
@@ -164,31 +163,33 @@ impl FlushState {
         self.open.len() >= OPEN_MAX
     }
 
-    /// Whether the copy of the segment that begins at `base` must be made again. The one that begins where the flush
-    /// ended may have been begun.
+    /// Returns whether the copy of the segment that begins at `base` must be made again. The segment at the end of the
+    /// flush may have been begun.
     pub fn is_suspect(&self, base: Position) -> bool {
         self.suspect.is_some_and(|suspect| base <= suspect)
     }
 
     pub fn is_lost(&self) -> bool {
-        self.lost.is_some()
+        self.failure.is_some()
     }
 
     pub fn files(&self, paths: &TapePaths) -> std::result::Result<(), (FlushedFile, Error)> {
-        for (what, file) in &self.open {
-            let path = FlushedFile::path_of(what.word(), paths);
-            sys::sync_data(file).with_context("flush", &path).map_err(|e| (*what, e))?;
+        for (flushed_file, file) in &self.open {
+            let path = FlushedFile::path_of(flushed_file.word(), paths);
+            sys::sync_data(file).with_context("flush", &path).map_err(|e| (*flushed_file, e))?;
             // Without a name it is on the disk and yet gone.
-            if matches!(what, FlushedFile::Segment(_)) && file.metadata().is_ok_and(|m| m.nlink() == 0) {
+            if matches!(flushed_file, FlushedFile::Segment(_))
+                && file.metadata().is_ok_and(|m| m.nlink() == 0)
+            {
                 let source = std::io::Error::from_raw_os_error(libc::ENOENT);
-                return Err((*what, Error::Io { doing: "flush", path, source }));
+                return Err((*flushed_file, Error::Io { doing: "flush", path, source }));
             }
         }
         sync_dir(&paths.segments()).map_err(|e| (FlushedFile::Directory, e))
     }
 }
 
-/// The durable position as its file has it, to begin with.
+/// Reads the durable position from its file, to begin with.
 pub(crate) fn begin(live: &SegmentLocator) -> Result<FlushState> {
     // A recorder may come before any writer.
     check_known(live, !live.paths.writer_lock().exists())?;

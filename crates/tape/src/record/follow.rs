@@ -42,7 +42,7 @@ mod sync;
 /// Waits for a writer as long as it must; a writer may come and go.
 ///
 /// # Errors
-/// The lock, the disk, or damage. Everything recorded stays.
+/// Fails at an error of the lock or the disk, and at damage. Everything recorded stays.
 pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &AtomicBool) -> Result<()> {
     let live = SegmentLocator::open(dir)?;
     sys::make_dir(&live.paths.run()).with_context("make", &live.paths.run())?;
@@ -76,12 +76,13 @@ pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &Atom
 /// Pause of a recorder that has caught up; it looks rarely, so that the writer's lines stay with the writer.
 pub(crate) const IDLE: Duration = Duration::from_millis(1);
 
-/// Pause before what a flush has lost is written again.
+/// Pause before the recorder writes again the data that a flush has lost.
 pub(crate) const MENDING: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(crate) struct TapeRecorder {
-    /// First, for it goes first: it reads from `source` while it has something to write.
+    /// The copier is the first field, so that it is dropped first: it reads from `source` while it has something to
+    /// write.
     copier: Option<CopyThread>,
     pub(crate) live: SegmentLocator,
     pub(crate) sync: SyncPolicy,
@@ -91,7 +92,7 @@ pub(crate) struct TapeRecorder {
     /// Bytes of the definitions before that.
     pub(crate) definitions_bytes: u64,
     /// The last whole unit of that; never before the durable one.
-    pub(crate) whole: DurableMark,
+    pub(crate) last_unit_end: DurableMark,
     /// Given to the copier, in their order.
     on_the_way: VecDeque<RecordedExtent>,
     /// The run after those, looked at and not for the copier.
@@ -108,7 +109,7 @@ pub(crate) struct TapeRecorder {
     pub(crate) flush: FlushState,
     /// The last step ended where nothing more was committed.
     pub(crate) caught_up: bool,
-    /// The epoch of the writer whose thread this is; none in a process of its own, where writers come and go.
+    /// The epoch of the writer whose thread this is; `None` in a recorder process, where writers change.
     pub(crate) writer_epoch: Option<u64>,
     /// The epoch whose frames it follows.
     epoch: u64,
@@ -119,7 +120,7 @@ pub(crate) struct TapeRecorder {
 
 impl TapeRecorder {
     pub fn open(live: SegmentLocator, sync: SyncPolicy, keep_segments: u64) -> Result<Self> {
-        let mut lock = FileLock::take(&live.paths.recorder_lock())?;
+        let mut lock = FileLock::acquire(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
         sys::make_dir(&live.paths.segments()).with_context("make", &live.paths.segments())?;
         // A recorder that died may have left its spare copy, or an index without a name.
@@ -134,15 +135,15 @@ impl TapeRecorder {
         if durable.position == Position(0) {
             from = live.indices()?.first().copied().unwrap_or(0);
         }
-        let given = durable.position.max(Position(from * size));
+        let definitions_start = durable.position.max(Position(from * size));
         let bounds = LogRecoveryLimits { durable_bytes: durable.definitions_bytes, end, cut: true };
-        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
+        let mut definitions = DefinitionLog::open(&live.paths, &live.meta, definitions_start, bounds)?;
         let state = StatePage::open(&live.paths)?;
         let epoch = state.epoch();
         // Before the first step, which may have nothing to do until a writer that waits for this continues.
         state.set_recorded(durable.position);
         if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
-            definitions.rewind(durable.definitions_bytes, durable.position, given)?;
+            definitions.rewind(durable.definitions_bytes, durable.position, definitions_start)?;
         }
         let oldest = Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(size));
         state.announce(oldest, oldest);
@@ -154,7 +155,7 @@ impl TapeRecorder {
             copier: None,
             position: Position(from * size),
             definitions_bytes: definitions.bytes_passed(),
-            whole: durable,
+            last_unit_end: durable,
             on_the_way: VecDeque::with_capacity(ON_THE_WAY_MAX),
             next: None,
             live,
@@ -184,7 +185,7 @@ impl TapeRecorder {
     pub fn step(&mut self) -> Result<bool> {
         let result = self.try_step();
         if result.is_err() {
-            self.again();
+            self.restart_segment();
         }
         result
     }
@@ -193,9 +194,13 @@ impl TapeRecorder {
         self.caught_up = true;
         let epoch = self.state.epoch();
         if epoch != self.epoch {
-            if let Some(own) = self.writer_epoch.filter(|own| epoch > *own) {
+            if let Some(own_epoch) = self.writer_epoch.filter(|writer_epoch| epoch > *writer_epoch) {
                 // The copies and the checksums are the later writer's.
-                return Err(Error::Fenced { path: self.live.paths.dir.clone(), epoch: own, newest: epoch });
+                return Err(Error::Fenced {
+                    path: self.live.paths.dir.clone(),
+                    epoch: own_epoch,
+                    newest: epoch,
+                });
             }
             self.restart_at_durable()?;
             self.epoch = epoch;
@@ -216,12 +221,13 @@ impl TapeRecorder {
         if piece.to == from && piece.pad.is_none() && piece.to < source.size {
             self.idle += 1;
             if self.idle.is_multiple_of(16)
-                && let Some(other) = self.live.remap_moved(source)?
-                // A hot segment that somebody has removed is written on; what is found instead is its copy.
-                && !(self.copy.as_ref().is_some_and(|copy| copy.segment.path == other.path)
+                && let Some(moved_source) = self.live.remap_moved(source)?
+                // A hot segment that another process has removed is followed further; the file found instead is its
+                // copy.
+                && !(self.copy.as_ref().is_some_and(|copy| copy.segment.path == moved_source.path)
                     && self.live.hot_place()?.is_some_and(|hot| source.path.starts_with(hot)))
             {
-                self.take_source(other)?;
+                self.take_source(moved_source)?;
             }
             return Ok(false);
         }
@@ -231,7 +237,7 @@ impl TapeRecorder {
         self.pass(piece).map(|()| true)
     }
 
-    /// Looks at what comes next, and gives the copier what is much, as long as it may have more.
+    /// Looks at the next frames, and gives the copier large pieces as long as it accepts more.
     fn give_pieces(&mut self) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         while self.next.is_none() && self.on_the_way.len() < ON_THE_WAY_MAX {
@@ -268,17 +274,17 @@ impl TapeRecorder {
         Ok(())
     }
 
-    /// Continues after a piece, of which a hot tape has its copy.
+    /// Continues after a piece, which a hot tape has copied.
     fn pass(&mut self, piece: RecordedExtent) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         let (base, from) = (source.base, self.position.0 - source.base.0);
         // SAFETY: every frame of the range was seen committed.
         let bytes = unsafe { source.bytes(from, (piece.to - from) as usize) };
-        let (before, behind) =
-            bytes.split_at(piece.whole.map_or(0, |whole| whole.position.0 - base.0 - from) as usize);
+        let (before, tail_bytes) =
+            bytes.split_at(piece.last_unit_end.map_or(0, |mark| mark.position.0 - base.0 - from) as usize);
         self.sums.add(before)?;
         let open_sum = Some(self.sums.open_sum());
-        self.sums.add(behind)?;
+        self.sums.add(tail_bytes)?;
         let full = piece.pad.is_some() || piece.to == source.size;
         self.idle = 0;
         self.caught_up = !full && !piece.more && self.on_the_way.is_empty();
@@ -291,16 +297,16 @@ impl TapeRecorder {
         self.definitions.flush()?;
         // Before the end of the segment, which may flush.
         self.definitions_bytes = piece.definitions_bytes;
-        if let Some(whole) = piece.whole
-            && whole.position > self.whole.position
+        if let Some(unit_end) = piece.last_unit_end
+            && unit_end.position > self.last_unit_end.position
         {
-            self.whole = DurableMark { open_sum, ..whole };
+            self.last_unit_end = DurableMark { open_sum, ..unit_end };
         }
         if full {
-            if self.whole.position == base.plus(piece.to) {
-                // A pad belongs to nobody: what is whole before it is so after it.
-                self.whole.position = base.plus(self.live.meta.segment_bytes);
-                self.whole.open_sum = Some(0);
+            if self.last_unit_end.position == base.plus(piece.to) {
+                // A pad belongs to no unit: the last whole unit before it also ends after it.
+                self.last_unit_end.position = base.plus(self.live.meta.segment_bytes);
+                self.last_unit_end.open_sum = Some(0);
             }
             self.finish_segment()?;
         } else {
@@ -317,12 +323,12 @@ impl TapeRecorder {
     }
 
     /// Begins the segment again: everything in it comes out the same.
-    fn again(&mut self) {
+    fn restart_segment(&mut self) {
         self.definitions.rewind_to_mark();
         self.restart_at(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
     }
 
-    /// Sets the clock by which segments are finished and removed, and the hook that is called before.
+    /// Sets the clock for finishing and removing segments, and the hook that is called before a removal.
     pub fn set_removal(&mut self, removal: RemovalOptions) {
         self.retention = RetentionEnforcer::new(removal);
     }
@@ -332,7 +338,7 @@ impl TapeRecorder {
         self.writer_epoch = Some(epoch);
     }
 
-    /// Does the periodic work: flushes when that is due, removes what retention says.
+    /// Does the periodic work: flushes if a flush is due, and removes segments beyond the retention limits.
     pub fn housekeep(&mut self) -> Result<()> {
         self.sync_if_due()?;
         let Some(keep) = self.retention.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
@@ -352,7 +358,7 @@ impl TapeRecorder {
         Ok(())
     }
 
-    /// The last flush and the last pass, when there is nothing more to follow.
+    /// Runs the last flush and the last pass, when there is nothing more to follow.
     pub fn finish(&mut self) -> Result<()> {
         self.sync_last()?;
         self.housekeep()?;
@@ -360,7 +366,7 @@ impl TapeRecorder {
         Ok(())
     }
 
-    /// Begins again at the segment base `position`, because what was written from there on is not to be trusted.
+    /// Restarts at the segment base `position`, because later writes cannot be trusted.
     pub fn restart_at(&mut self, position: Position) {
         self.source = None;
         self.copy = None;
@@ -374,8 +380,8 @@ impl TapeRecorder {
         self.flush.forget_indexes(position.0 / self.live.meta.segment_bytes);
         self.definitions_bytes = self.definitions.bytes_passed();
         // Units before the position stay whole. Later ones are found again, as far as they are not flushed.
-        if self.whole.position > position {
-            self.whole = self.flush.durable;
+        if self.last_unit_end.position > position {
+            self.last_unit_end = self.flush.durable;
         }
     }
 
@@ -422,12 +428,12 @@ impl TapeRecorder {
         } else {
             unseal(&path)?;
             let base = Position(header.index * self.live.meta.segment_bytes);
-            let found = match self.flush.is_suspect(base) {
+            let existing_copy = match self.flush.is_suspect(base) {
                 // The file may differ from the disk. The segment gets a new file, on other blocks.
                 true => None,
                 false => MappedSegment::open(&path, &self.live.meta, header.index, true)?,
             };
-            let (segment, have) = match found {
+            let (segment, have) = match existing_copy {
                 Some((segment, _)) => {
                     segment.write_header(header);
                     let have = committed_bytes(&segment);
@@ -443,7 +449,7 @@ impl TapeRecorder {
                     let covered = self.flush.durable.position.0.saturating_sub(base.0).min(source.size);
                     // SAFETY: below the durable position, so committed, and within the segment.
                     let durable = unsafe { source.bytes(0, covered as usize) };
-                    match self.spare.take(&self.live, header, path, durable) {
+                    match self.spare.install(&self.live, header, path, durable) {
                         Ok(segment) => (segment, covered),
                         Err(e) if covered > 0 => {
                             return Err(self.handle_flush_failure(FlushedFile::Segment(header.index), e)?);
@@ -466,7 +472,7 @@ impl TapeRecorder {
         let Some(sums) = segment_index::load_sums_crc(paths, &meta, index) else { return };
         let header = SegmentHeader { meta, index, first_ordinal: self.first_ordinal };
         let bytes = self.index.finish(&header, sums);
-        self.flush.put_index(paths, index, bytes);
+        self.flush.write_index(paths, index, bytes);
     }
 
     fn finish_segment(&mut self) -> Result<()> {
@@ -506,7 +512,7 @@ impl TapeRecorder {
     }
 }
 
-/// Whether there is a copier, now that there is something for it. Without one all is done one after the other.
+/// Starts the copy thread if necessary and returns whether it runs. Without it the recorder does each step in turn.
 fn started(copier: &mut Option<CopyThread>) -> bool {
     if copier.is_none() {
         *copier = CopyThread::start().ok();

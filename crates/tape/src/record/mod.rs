@@ -1,4 +1,4 @@
-//! Behind the writer: the recorder, its copy of hot segments, its flushes, and what is durable by them.
+//! Behind the writer: the recorder, its copy of hot segments, its flushes, and the durable position.
 
 pub(crate) mod copy;
 mod copy_thread;

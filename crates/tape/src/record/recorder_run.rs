@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// Bytes after which a piece ends, unless it is wanted sooner.
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;
 
-/// It continues for at most this much more, to end where a page of the disk does. The next one then begins with whole
-/// pages.
+/// Greatest extension of a piece, in bytes, so that it ends where a page of the disk does. The next piece then begins
+/// with whole pages.
 const PAGE_WITHIN: u64 = 256 << 10;
 const PAGE: u64 = 4096;
 
@@ -24,17 +24,17 @@ pub(crate) struct RecordedExtent {
     pub to: u64,
     /// The pad that is after it, up to the end of the segment.
     pub pad: Option<FrameHeader>,
-    /// It ends for its size, and there may be more after it.
+    /// The piece ends because of its size, and more frames may follow.
     pub more: bool,
     /// The last whole unit that ends in it.
-    pub whole: Option<DurableMark>,
+    pub last_unit_end: Option<DurableMark>,
     /// Bytes of the definitions before its end.
     pub definitions_bytes: u64,
 }
 
 impl RecordedExtent {
-    /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
-    /// definitions go into the log, and its times into the index.
+    /// Scans about `at_most` bytes of `source` from data offset `from`, the start of a frame. Adds the definitions to
+    /// the log and the times to the index.
     pub fn scan(
         from: u64,
         at_most: u64,
@@ -42,7 +42,7 @@ impl RecordedExtent {
         definitions: &mut DefinitionLog,
         index: &mut IndexBuilder,
     ) -> Result<Self> {
-        let mut piece = Self { to: from, pad: None, more: false, whole: None, definitions_bytes: 0 };
+        let mut piece = Self { to: from, pad: None, more: false, last_unit_end: None, definitions_bytes: 0 };
         let (mut to, at_most, size) = (from, from.saturating_add(at_most), source.size);
         // The end of the last whole unit, and the bytes of the definitions before it.
         let mut definitions_bytes = definitions.bytes_passed();
@@ -83,14 +83,14 @@ impl RecordedExtent {
                 }
                 HeaderWordState::Nothing => break,
                 HeaderWordState::Damage(header) => {
-                    let what = format!("no frame can start with {header}");
-                    fault = Some(Error::damage(&source.path, HEADER_PAGE + to, what));
+                    let reason = format!("no frame can start with {header}");
+                    fault = Some(Error::damage(&source.path, HEADER_PAGE + to, reason));
                     break;
                 }
             }
         }
         (piece.to, piece.definitions_bytes) = (to, definitions_bytes);
-        piece.whole = (whole_end > from).then(|| DurableMark {
+        piece.last_unit_end = (whole_end > from).then(|| DurableMark {
             position: source.base.plus(whole_end),
             definitions_bytes: whole_definitions_bytes,
             open_sum: None,

@@ -33,7 +33,7 @@ pub(crate) struct ChecksumWriter {
     written: u64,
     /// The durable bytes of the segment, with the checksums of their whole spans and of the part of the last one.
     covered: u64,
-    known: Vec<u8>,
+    durable_sums: Vec<u8>,
     open_sum: Option<u32>,
     /// Where the bytes are from, and the position of the first of them.
     source: PathBuf,
@@ -52,23 +52,23 @@ impl ChecksumWriter {
             pending: Vec::new(),
             written: 0,
             covered: 0,
-            known: Vec::new(),
+            durable_sums: Vec::new(),
             open_sum: None,
             source: PathBuf::new(),
             base: Position(0),
         }
     }
 
-    /// Begins the checksums of `segment`, of which those of durable bytes stay.
+    /// Begins the checksums of `segment`; the checksums of durable bytes stay.
     ///
     /// # Errors
-    /// Damage: checksums of durable bytes are not there.
+    /// Fails at damage: checksums of durable bytes are missing.
     pub fn begin(&mut self, paths: &TapePaths, segment: &MappedSegment, durable: &DurableMark) -> Result<()> {
         let path = paths.crc(segment.index);
         self.covered = durable.position.0.saturating_sub(segment.base.0).min(self.size);
         (self.source, self.base, self.index) = (segment.path.clone(), segment.base, segment.index);
         self.open_sum = durable.open_sum.filter(|_| self.covered < self.size);
-        let (kept, begun) = (self.covered / self.span, self.covered.div_ceil(self.span));
+        let (whole_spans, begun_spans) = (self.covered / self.span, self.covered.div_ceil(self.span));
         unseal(&path)?;
         let file = match self.covered {
             0 => sys::open_or_make(&path),
@@ -78,22 +78,22 @@ impl ChecksumWriter {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(self.missing(0)),
             other => other.with_context("open", &path)?,
         };
-        self.known.resize(begun as usize * 4, 0);
-        if let Err(e) = file.read_exact_at(&mut self.known, 0) {
+        self.durable_sums.resize(begun_spans as usize * 4, 0);
+        if let Err(e) = file.read_exact_at(&mut self.durable_sums, 0) {
             let length = file.metadata().with_context("look at", &path)?.len();
-            return if length < begun * 4 {
+            return if length < begun_spans * 4 {
                 Err(self.missing(length / 4))
             } else {
                 Err(e).with_context("read", &path)
             };
         }
-        self.known.truncate(kept as usize * 4);
-        if file.metadata().with_context("look at", &path)?.len() > begun * 4 {
+        self.durable_sums.truncate(whole_spans as usize * 4);
+        if file.metadata().with_context("look at", &path)?.len() > begun_spans * 4 {
             // The other checksums are of bytes that may have been cut since.
-            sys::set_len(&file, begun * 4).with_context("cut", &path)?;
+            sys::set_len(&file, begun_spans * 4).with_context("cut", &path)?;
         }
         self.file = Some((file, path));
-        (self.added, self.running, self.written) = (0, 0, kept);
+        (self.added, self.running, self.written) = (0, 0, whole_spans);
         self.pending.clear();
         Ok(())
     }
@@ -107,7 +107,7 @@ impl ChecksumWriter {
     /// Adds the next bytes of the segment.
     ///
     /// # Errors
-    /// Damage: durable bytes are not what their checksum says.
+    /// Fails at damage: durable bytes do not match their checksum.
     pub fn add(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let mut part = self.span - self.added % self.span;
@@ -122,7 +122,7 @@ impl ChecksumWriter {
                 let sum = std::mem::take(&mut self.running).to_le_bytes();
                 if self.added > self.covered {
                     self.pending.extend_from_slice(&sum);
-                } else if self.known[(self.added / self.span - 1) as usize * 4..][..4] != sum {
+                } else if self.durable_sums[(self.added / self.span - 1) as usize * 4..][..4] != sum {
                     return Err(self.differs(self.added - self.span));
                 }
             } else if self.added == self.covered && self.open_sum.is_some_and(|sum| sum != self.running) {
@@ -132,7 +132,7 @@ impl ChecksumWriter {
         Ok(())
     }
 
-    /// The sum of what was added in the span that is open; zero where none is.
+    /// Returns the checksum of the bytes added to the open span; zero if no span is open.
     pub fn open_sum(&self) -> u32 {
         self.running
     }
@@ -151,16 +151,16 @@ impl ChecksumWriter {
         let Some((file, path)) = &self.file else { return Ok(()) };
         let open = self.added % self.span;
         let mut out = std::mem::take(&mut self.pending);
-        let whole = out.len() as u64 / 4;
+        let sum_count = out.len() as u64 / 4;
         // The one of durable bytes that are followed again says more than these do.
         if partial && open > 0 && self.added >= self.covered {
             let sum = extend_with_zeros(self.running, self.span - open);
             out.extend_from_slice(&sum.to_le_bytes());
         }
         let result = sys::write_at(file, &out, self.written * 4).with_context("write", path);
-        out.truncate(whole as usize * 4);
+        out.truncate(sum_count as usize * 4);
         match result {
-            Ok(()) => self.written += whole,
+            Ok(()) => self.written += sum_count,
             Err(_) => self.pending = out,
         }
         result

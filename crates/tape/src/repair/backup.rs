@@ -5,8 +5,8 @@
 //!  new text ──write, flush─▶ DIR/repair-N/new ──rename──▶ DIR/FILE
 //! ```
 //!
-//! Killed at any moment, the old file is in its place or among those kept, whole and flushed, and the new one is
-//! whole or not there. The next repair looks at the tape as it is then.
+//! If it is killed at any moment, the old file is in its place or among the kept files, complete and flushed. The new
+//! file is complete or absent. The next repair looks at the tape as it is then.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -31,7 +31,7 @@ const LOG: &str = "repairs.log";
 pub(super) struct RepairBackup {
     tape: PathBuf,
     dir: Option<PathBuf>,
-    kept: BTreeSet<PathBuf>,
+    saved_files: BTreeSet<PathBuf>,
 }
 
 /// How a new file is to look from outside.
@@ -43,15 +43,15 @@ pub(super) struct FileAttributes {
 
 impl RepairBackup {
     pub fn new(paths: &TapePaths) -> Self {
-        Self { tape: paths.dir.clone(), dir: None, kept: BTreeSet::new() }
+        Self { tape: paths.dir.clone(), dir: None, saved_files: BTreeSet::new() }
     }
 
-    /// Where this repair keeps files, if it kept any.
+    /// Returns the directory in which this repair keeps files, if it has kept any.
     pub fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
     }
 
-    /// Where a new file is written before it gets its name; whatever was there is gone.
+    /// Returns the path for a new file that has no name yet. Removes any earlier file there.
     pub fn temp_path(&mut self) -> Result<PathBuf> {
         let path = self.made()?.join("new");
         remove(&path)?;
@@ -60,7 +60,7 @@ impl RepairBackup {
 
     /// Keeps a copy of the file at `path`, once, if there is one.
     pub fn keep(&mut self, path: &Path) -> Result<()> {
-        if self.kept.contains(path) || !path.exists() {
+        if self.saved_files.contains(path) || !path.exists() {
             return Ok(());
         }
         let to = self.place_of(path)?;
@@ -74,7 +74,7 @@ impl RepairBackup {
         }
         sys::sync_data(&file).with_context("flush", &temp)?;
         self.named(&temp, &to)?;
-        self.kept.insert(path.into());
+        self.saved_files.insert(path.into());
         Ok(())
     }
 
@@ -101,14 +101,14 @@ impl RepairBackup {
         sync_parent(path)
     }
 
-    /// Puts a file with these bytes in the place of the one at `path`, which is kept.
+    /// Replaces the file at `path` with a file of these bytes, and keeps the old file.
     pub fn replace(&mut self, path: &Path, bytes: &[u8], look: &FileAttributes) -> Result<()> {
         let temp = self.temp_path()?;
         write_flushed(&temp, bytes)?;
         self.install(&temp, path, look)
     }
 
-    /// Puts the flushed file at `temp` in the place of the one at `path`, which is kept.
+    /// Replaces the file at `path` with the flushed file at `temp`, and keeps the old file.
     pub fn install(&mut self, temp: &Path, path: &Path, look: &FileAttributes) -> Result<()> {
         self.keep(path)?;
         if let Some(time) = look.modified {
@@ -122,7 +122,7 @@ impl RepairBackup {
         sync_parent(path)
     }
 
-    /// Writes a line into the tape's log of repairs; before what it says is done.
+    /// Writes a line into the tape's log of repairs, before the action that it describes.
     pub fn log(&mut self, line: &str) -> Result<()> {
         let dir = self.made()?.to_path_buf();
         let path = self.tape.join(LOG);
@@ -134,7 +134,7 @@ impl RepairBackup {
         sync_dir(&self.tape)
     }
 
-    /// Removes what is only of use while it works.
+    /// Removes files that only the running repair needs.
     pub fn finish(&mut self) -> Result<()> {
         match &self.dir {
             Some(dir) => remove(&dir.join("new")),
@@ -153,7 +153,7 @@ impl RepairBackup {
         Ok(self.dir.as_deref().expect("made above"))
     }
 
-    /// The path under which a file is kept; the directories to it are made.
+    /// Returns the path under which a file is kept, and makes the directories to it.
     fn place_of(&mut self, path: &Path) -> Result<PathBuf> {
         let inside = match path.strip_prefix(&self.tape) {
             Ok(inside) => inside.to_path_buf(),
@@ -174,7 +174,7 @@ impl RepairBackup {
     }
 }
 
-/// The repairs of the tape in `dir` that kept files, by number.
+/// Lists the repairs of the tape in `dir` that kept files, by number.
 pub(super) fn repairs(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut out = Vec::new();
     for entry in fs::read_dir(dir).with_context("list", dir)? {
@@ -195,10 +195,12 @@ pub fn accepted_ranges(dir: &Path) -> Vec<(Position, Position)> {
     for line in text.lines() {
         if let Some([from, to]) = line.split_once(" unverified ").map(|(_, rest)| numbers(rest)).as_deref() {
             parts.push((Position(*from), Position(*to)));
-        } else if let Some([at, ..]) = line.split_once(" cut ").map(|(_, rest)| numbers(rest)).as_deref() {
+        } else if let Some([cut_position, ..]) =
+            line.split_once(" cut ").map(|(_, rest)| numbers(rest)).as_deref()
+        {
             // The present file came after it.
             parts.retain_mut(|(from, to)| {
-                *to = (*to).min(Position(*at));
+                *to = (*to).min(Position(*cut_position));
                 from < to
             });
         }
@@ -207,8 +209,8 @@ pub fn accepted_ranges(dir: &Path) -> Vec<(Position, Position)> {
 }
 
 fn write_flushed(path: &Path, bytes: &[u8]) -> Result<()> {
-    let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-    let file = sys::open(path, &how).with_context("create", path)?;
+    let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
+    let file = sys::open(path, &options).with_context("create", path)?;
     sys::write_at(&file, bytes, 0).with_context("write", path)?;
     sys::sync_data(&file).with_context("flush", path)
 }

@@ -30,8 +30,8 @@ use crate::trust::unsynced_tail::first_lost;
 use crate::write::hot::{HotDirectory, forget_link};
 
 impl RepairSession<'_> {
-    /// Finds where frames are missing or broken before `durable`, or before what has checksums (`summed`), or where a
-    /// writer would not come through.
+    /// Finds positions where frames are missing or broken before `durable` or before the end of the checksums
+    /// (`summed`), or where a writer would fail.
     pub(super) fn holes(
         &mut self,
         survey: &TapeSurvey,
@@ -39,79 +39,87 @@ impl RepairSession<'_> {
         summed: Option<Position>,
         wounds: &mut Vec<UnmendedRange>,
     ) -> Result<()> {
-        let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
-        let mut at = survey.first();
-        let mut over = false;
-        for of in &survey.segments {
-            if at < of.base && !over {
-                let path = segment_path(&place, at.0 / size);
+        let (size, segments_dir) = (survey.meta.segment_bytes, self.paths.segments());
+        let mut position = survey.first();
+        let mut has_ended = false;
+        for segment_survey in &survey.segments {
+            if position < segment_survey.base && !has_ended {
+                let path = segment_path(&segments_dir, position.0 / size);
                 self.wound(
                     &path,
                     0,
                     "the segment is missing",
-                    UnmendedRange { from: at, to: of.base },
+                    UnmendedRange { from: position, to: segment_survey.base },
                     wounds,
                 );
             }
-            if over {
+            if has_ended {
                 break;
             }
-            if of.header.is_err() {
-                wounds.push(UnmendedRange { from: of.base, to: of.base.plus(size) });
+            if segment_survey.header.is_err() {
+                wounds.push(UnmendedRange { from: segment_survey.base, to: segment_survey.base.plus(size) });
             }
-            let path = segment_path(&place, of.index);
-            let end = of.base.plus(of.frames_end);
-            at = of.base.plus(size);
-            match of.stop {
+            let path = segment_path(&segments_dir, segment_survey.index);
+            let end = segment_survey.base.plus(segment_survey.frames_end);
+            position = segment_survey.base.plus(size);
+            match segment_survey.stop {
                 SegmentScanEnd::Full => {}
                 // A kill or a power loss leaves this; the next writer ends the tape here.
-                SegmentScanEnd::Nothing if end >= durable => (at, over) = (end, true),
-                SegmentScanEnd::Damage if end >= durable && self.rebooted && of.length == size => {
-                    (at, over) = (end, true)
+                SegmentScanEnd::Nothing if end >= durable => (position, has_ended) = (end, true),
+                SegmentScanEnd::Damage
+                    if end >= durable && self.rebooted && segment_survey.length == size =>
+                {
+                    (position, has_ended) = (end, true)
                 }
                 SegmentScanEnd::Nothing => {
-                    let what = "nothing stands here, and the tape is durable further";
+                    let gap_problem = "nothing stands here, and the tape is durable further";
                     self.wound(
                         &path,
-                        HEADER_PAGE + of.frames_end,
-                        what,
-                        UnmendedRange { from: end, to: at.min(durable) },
+                        HEADER_PAGE + segment_survey.frames_end,
+                        gap_problem,
+                        UnmendedRange { from: end, to: position.min(durable) },
                         wounds,
                     );
                 }
                 SegmentScanEnd::Damage => {
-                    let what = match of.length < size {
+                    let stop_problem = match segment_survey.length < size {
                         true => "the segment is cut short",
                         false => "no frame can start here",
                     };
-                    let wound = UnmendedRange { from: end, to: at };
-                    self.wound(&path, HEADER_PAGE + of.frames_end, what, wound, wounds);
+                    let wound = UnmendedRange { from: end, to: position };
+                    self.wound(&path, HEADER_PAGE + segment_survey.frames_end, stop_problem, wound, wounds);
                 }
             }
         }
         let hot = SegmentLocator::from_manifest(self.paths.clone(), survey.meta).hot_place()?;
-        let hot = hot.is_some_and(|hot| segment_path(&hot, at.0 / size).exists());
+        let hot = hot.is_some_and(|hot| segment_path(&hot, position.0 / size).exists());
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
-        let reached = match self.closed || self.rebooted || hot || !at.0.is_multiple_of(size) {
+        let reached = match self.closed || self.rebooted || hot || !position.0.is_multiple_of(size) {
             true => None,
             false => StatePage::look(self.paths)?.map(|state| state.end().0),
         };
-        let summed = summed.filter(|summed| summed.0 > at.0.next_multiple_of(survey.meta.span()));
+        let summed = summed.filter(|summed| summed.0 > position.0.next_multiple_of(survey.meta.span()));
         let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
-        if at < reach && !wounds.iter().any(|w| w.to > at) {
-            let path = segment_path(&place, at.0 / size);
-            let what = "the tape ends here, but it continued";
-            self.wound(&path, HEADER_PAGE + at.0 % size, what, UnmendedRange { from: at, to: reach }, wounds);
+        if position < reach && !wounds.iter().any(|w| w.to > position) {
+            let path = segment_path(&segments_dir, position.0 / size);
+            let end_problem = "the tape ends here, but it continued";
+            self.wound(
+                &path,
+                HEADER_PAGE + position.0 % size,
+                end_problem,
+                UnmendedRange { from: position, to: reach },
+                wounds,
+            );
         }
         if !self.closed && !self.rebooted {
             let live = SegmentLocator::from_manifest(self.paths.clone(), survey.meta);
-            if let Some((from, Error::Damage { path, offset, what })) = first_lost(&live, durable)?
+            if let Some((from, Error::Damage { path, offset, reason })) = first_lost(&live, durable)?
                 && !wounds.iter().any(|w| w.from <= from && from < w.to)
             {
                 self.wound(
                     &path,
                     offset,
-                    &what,
+                    &reason,
                     UnmendedRange { from, to: survey.end().1.max(from) },
                     wounds,
                 );
@@ -124,7 +132,7 @@ impl RepairSession<'_> {
         &mut self,
         file: &Path,
         offset: u64,
-        what: &str,
+        problem: &str,
         wound: UnmendedRange,
         wounds: &mut Vec<UnmendedRange>,
     ) {
@@ -133,7 +141,7 @@ impl RepairSession<'_> {
             file: file.into(),
             offset,
             positions: Some((wound.from, wound.to)),
-            what: what.to_owned(),
+            problem: problem.to_owned(),
             remedy: RepairRemedy::Truncate,
             action: "the data are lost; cut the tape here (--truncate), or leave it: readers continue after it with \
                      --skip-damage"
@@ -142,7 +150,7 @@ impl RepairSession<'_> {
         });
     }
 
-    /// Cuts the tape before the first wound, if that is wanted, and says what goes.
+    /// Cuts the tape before the first wound, if you want that, and reports the removed part.
     pub(super) fn cut(
         &mut self,
         survey: &mut TapeSurvey,
@@ -155,15 +163,15 @@ impl RepairSession<'_> {
         let end =
             wounds.iter().map(|w| w.to).max().unwrap_or(first).max(survey.end().1).max(durable.position);
         let mut events = 0;
-        for of in survey.segments.iter().filter(|s| s.base.plus(size) > position) {
-            let kept = position.0.saturating_sub(of.base.0);
-            let segment = survey.open(of, false)?;
-            let mut at = 0;
-            while at < of.frames_end
-                && let HeaderWordState::Frame(header) = segment.look(at)
+        for segment_survey in survey.segments.iter().filter(|s| s.base.plus(size) > position) {
+            let kept_bytes = position.0.saturating_sub(segment_survey.base.0);
+            let segment = survey.open(segment_survey, false)?;
+            let mut offset = 0;
+            while offset < segment_survey.frames_end
+                && let HeaderWordState::Frame(header) = segment.look(offset)
             {
-                events += u64::from(at >= kept && !header.is_meta());
-                at += header.len_bytes() as u64;
+                events += u64::from(offset >= kept_bytes && !header.is_meta());
+                offset += header.len_bytes() as u64;
             }
         }
         // With those of a cut that this repair has completed.
@@ -186,7 +194,7 @@ impl RepairSession<'_> {
             }
         }
         if self.options.apply {
-            self.aside.log(&format!("cut {position} {end} {events}"))?;
+            self.backup.log(&format!("cut {position} {end} {events}"))?;
             let pending = PendingCut {
                 position,
                 ordinal: ordinal.unwrap_or(0),
@@ -196,7 +204,7 @@ impl RepairSession<'_> {
                 events,
             };
             let path = PendingCut::path(self.paths);
-            self.aside.replace(&path, &pending.encode(&survey.meta), &FileAttributes::default())?;
+            self.backup.replace(&path, &pending.encode(&survey.meta), &FileAttributes::default())?;
             self.complete_cut(survey, &pending)?;
         } else {
             let first = survey.first();
@@ -221,25 +229,26 @@ impl RepairSession<'_> {
             Ok(None) => return Ok(false),
             Ok(Some(pending)) => match self.why_not_resumable(survey, &pending)? {
                 None => return self.resume(survey, &pending).map(|()| true),
-                Some(what) => (0, what),
+                Some(reason) => (0, reason),
             },
-            Err(Error::Damage { offset, what, .. }) => (offset, what),
+            Err(Error::Damage { offset, reason: damage_reason, .. }) => (offset, damage_reason),
             Err(e) => return Err(e),
         };
         let action = "moved away: where the tape is damaged, this repair cuts it again";
         self.mends(&path, refused.0, refused.1, action);
         if self.options.apply {
-            self.aside.move_away(&path)?;
+            self.backup.move_away(&path)?;
         }
         Ok(false)
     }
 
-    /// Why this cut is none of the tape as it is now.
+    /// Explains why this cut does not belong to the tape in its present state, if so.
     fn why_not_resumable(&self, survey: &TapeSurvey, pending: &PendingCut) -> Result<Option<String>> {
         // A lineage that cannot be read names no later writer.
         let newest = optional(newest_epoch(self.paths, survey.meta.id))?.unwrap_or(0);
-        let is_noted = Lineage::load(self.paths, survey.meta.id).is_ok_and(|found| {
-            found.is_some_and(|found| found.ends_with_cut(pending.epoch, pending.position))
+        let is_noted = Lineage::load(self.paths, survey.meta.id).is_ok_and(|lineage| {
+            lineage
+                .is_some_and(|stored_lineage| stored_lineage.ends_with_cut(pending.epoch, pending.position))
         });
         if pending.epoch != 0 && newest > pending.epoch && !is_noted {
             let epoch = pending.epoch;
@@ -248,8 +257,9 @@ impl RepairSession<'_> {
             )));
         }
         let (position, ordinal) = survey.unit_end_before(pending.position)?;
-        let same = position == pending.position && ordinal.is_none_or(|of| of == pending.ordinal);
-        Ok((!same).then(|| {
+        let is_same = position == pending.position
+            && ordinal.is_none_or(|unit_ordinal| unit_ordinal == pending.ordinal);
+        Ok((!is_same).then(|| {
             format!(
                 "the cut is at position {}, event {}; no unit of the tape ends there",
                 pending.position, pending.ordinal
@@ -260,26 +270,26 @@ impl RepairSession<'_> {
     fn resume(&mut self, survey: &mut TapeSurvey, pending: &PendingCut) -> Result<()> {
         let PendingCut { position, end, events, .. } = *pending;
         self.report.cut = Some(RepairCut { position, end, events, wanted: true });
-        let what = format!("a repair was killed while it cut the tape at position {position}");
+        let problem = format!("a repair was killed while it cut the tape at position {position}");
         let action = "the cut is completed; only then the rest of the tape can be compared";
-        self.mends(&PendingCut::path(self.paths), 0, what, action);
+        self.mends(&PendingCut::path(self.paths), 0, problem, action);
         if self.options.apply {
             self.complete_cut(survey, pending)?;
         }
         Ok(())
     }
 
-    /// Cuts the tape. Killed at any moment, the same call with what `DIR/cut` says completes it.
+    /// Cuts the tape. If it is killed at any moment, the same call with the data in `DIR/cut` completes the cut.
     ///
-    /// The file `durable` is written after the segments: readers compare with checksums only what is durable, so a
-    /// damaged frame must be gone before the tape is durable up to the cut alone. Until then readers report the damage,
-    /// or that the tape ends before its durable position.
+    /// The file `durable` is written after the segments. Readers compare only durable bytes with checksums, so a
+    /// damaged frame must be removed before the tape is durable only up to the cut. Until then readers report the
+    /// damage, or that the tape ends before its durable position.
     fn complete_cut(&mut self, survey: &mut TapeSurvey, cut: &PendingCut) -> Result<()> {
         let open_sum = durable_rebuild::open_sum(survey, cut.position)?;
         self.cut_segments(survey, cut, open_sum)?;
         if cut.position < cut.durable {
             let durable = DurableMark { position: cut.position, definitions_bytes: 0, open_sum };
-            self.aside.replace(&self.paths.durable(), &durable.encode(), &FileAttributes::default())?;
+            self.backup.replace(&self.paths.durable(), &durable.encode(), &FileAttributes::default())?;
         }
         self.cut_run(cut.position, cut.ordinal)?;
         self.cut_lineage(survey, cut)?;
@@ -289,16 +299,16 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    /// Moves what is after the cut away, the last segment first, and empties the rest of the one that it is in.
+    /// Moves everything after the cut away, the last segment first, and empties the rest of the segment of the cut.
     fn cut_segments(&mut self, survey: &TapeSurvey, cut: &PendingCut, open_sum: Option<u32>) -> Result<()> {
         let PendingCut { position, ordinal, durable, .. } = *cut;
-        let place = self.paths.segments();
+        let segments_dir = self.paths.segments();
         let link = find(self.paths, survey.meta.id)?;
         if let HotDirectoryLookup::Own(hot) | HotDirectoryLookup::Early(hot) = &link {
             for index in list_segments(hot)? {
-                self.aside.keep(&segment_path(hot, index))?;
+                self.backup.keep(&segment_path(hot, index))?;
             }
-            self.aside.keep(&self.paths.hot())?;
+            self.backup.keep(&self.paths.hot())?;
         }
         match link {
             HotDirectoryLookup::Own(hot) => HotDirectory::lock(hot)?.remove(self.paths)?,
@@ -309,86 +319,95 @@ impl RepairSession<'_> {
         let first = survey.first();
         let size = survey.meta.segment_bytes;
         let base = |index: u64| Position(index * size);
-        let behind = |index: &u64| base(*index) >= position && base(*index) > first;
-        for index in list_segments(&place)?.into_iter().rev().filter(behind) {
-            self.aside.move_away(&segment_path(&place, index))?;
+        let is_after_cut = |index: &u64| base(*index) >= position && base(*index) > first;
+        for index in list_segments(&segments_dir)?.into_iter().rev().filter(is_after_cut) {
+            self.backup.move_away(&segment_path(&segments_dir, index))?;
         }
         // A repair that was killed may have left checksums without their segment.
-        for index in list_sums(&place)?.into_iter().rev().filter(behind) {
-            self.aside.move_away(&self.paths.crc(index))?;
+        for index in list_sums(&segments_dir)?.into_iter().rev().filter(is_after_cut) {
+            self.backup.move_away(&self.paths.crc(index))?;
         }
         // That of the segment of the cut too, which is not finished any more.
-        for index in list_indexes(&place)?.into_iter().rev().filter(|&index| base(index + 1) > position) {
-            self.aside.move_away(&self.paths.index(index))?;
+        for index in
+            list_indexes(&segments_dir)?.into_iter().rev().filter(|&index| base(index + 1) > position)
+        {
+            self.backup.move_away(&self.paths.index(index))?;
         }
-        let Some(of) = survey.segment_at(position) else {
+        let Some(segment_survey) = survey.segment_at(position) else {
             return Ok(());
         };
-        if position == of.base && of.base > first {
+        if position == segment_survey.base && segment_survey.base > first {
             return Ok(());
         }
-        let path = segment_path(&place, of.index);
-        let within = position.0 - of.base.0;
+        let path = segment_path(&segments_dir, segment_survey.index);
+        let kept_bytes = position.0 - segment_survey.base.0;
         let header = SegmentHeader {
             meta: survey.meta,
-            index: of.index,
-            first_ordinal: if within == 0 { ordinal } else { survey.first_ordinal(of.index).unwrap_or(0) },
+            index: segment_survey.index,
+            first_ordinal: if kept_bytes == 0 {
+                ordinal
+            } else {
+                survey.first_ordinal(segment_survey.index).unwrap_or(0)
+            },
         };
-        let new = self.aside.temp_path()?;
+        let new = self.backup.temp_path()?;
         let segment = MappedSegment::create(&new, &header, SegmentAllocation::Ready)?;
-        if within > 0 {
-            let from = survey.open(of, false)?;
+        if kept_bytes > 0 {
+            let from = survey.open(segment_survey, false)?;
             // SAFETY: `unit_end_before` walked the range to the unit's end at `position`, for a fresh cut and for a resumed
             // one; and the new file is ours.
-            unsafe { segment.copy_in(0, from.bytes(0, within as usize)) };
+            unsafe { segment.copy_in(0, from.bytes(0, kept_bytes as usize)) };
         }
         sys::sync_data(&segment.file).with_context("flush", &new)?;
         drop(segment);
-        self.aside.install(&new, &path, &FileAttributes::default())?;
-        let sums_path = self.paths.crc(of.index);
+        self.backup.install(&new, &path, &FileAttributes::default())?;
+        let sums_path = self.paths.crc(segment_survey.index);
         let span = survey.meta.span();
-        if within == 0 {
-            self.aside.move_away(&sums_path)?;
+        if kept_bytes == 0 {
+            self.backup.move_away(&sums_path)?;
         } else if position < durable {
-            let mut sums = read_start(&sums_path, within / span * 4).with_context("read", &sums_path)?;
-            if let Some(sum) = open_sum.filter(|_| !within.is_multiple_of(span)) {
-                sums.extend_from_slice(&extend_with_zeros(sum, span - within % span).to_le_bytes());
+            let mut sums = read_start(&sums_path, kept_bytes / span * 4).with_context("read", &sums_path)?;
+            if let Some(sum) = open_sum.filter(|_| !kept_bytes.is_multiple_of(span)) {
+                sums.extend_from_slice(&extend_with_zeros(sum, span - kept_bytes % span).to_le_bytes());
             }
             unseal(&sums_path)?;
-            self.aside.replace(&sums_path, &sums, &FileAttributes::default())?;
+            self.backup.replace(&sums_path, &sums, &FileAttributes::default())?;
         }
         Ok(())
     }
 
-    /// Gives the cut an epoch of its own in the lineage: a position after it, of an epoch before, leads back to the cut
-    /// although the tape may be longer again. A lineage that cannot be read is made again afterwards, without positions.
+    /// Assigns the cut its own epoch in the lineage: a later point of an earlier epoch leads back to the cut, although
+    /// the tape may be longer again. A lineage that cannot be read is rebuilt afterwards, without positions.
     fn cut_lineage(&mut self, survey: &TapeSurvey, cut: &PendingCut) -> Result<()> {
         let Ok(Some(mut lineage)) = Lineage::load(self.paths, survey.meta.id) else { return Ok(()) };
         if cut.epoch == 0 || !lineage.ends_with_cut(cut.epoch, cut.position) {
             lineage.epoch += 1;
             lineage.cut(cut.position, survey.first());
-            self.aside.replace(&Lineage::path(self.paths), &lineage.encode(), &FileAttributes::default())?;
+            self.backup.replace(&Lineage::path(self.paths), &lineage.encode(), &FileAttributes::default())?;
         }
         Ok(())
     }
 
-    /// Takes back what the state page and named cursors say of what is cut.
+    /// Corrects the state page and the named cursors that refer to the removed part.
     fn cut_run(&mut self, position: Position, ordinal: u64) -> Result<()> {
         let page = self.paths.run().join(StatePage::NAME);
         if page.exists() {
-            self.aside.keep(&page)?;
+            self.backup.keep(&page)?;
             let state = StatePage::open(self.paths)?;
             state.set_end(position, ordinal);
-            // Recorded, durable, asked for: nobody has the page open, the locks are ours.
+            // The words recorded, durable and requested: no process has the page open, because this repair holds the
+            // locks.
             for word in [0, 2, 3] {
                 state.word(word).fetch_min(position.0, Ordering::Relaxed);
             }
         }
         for name in Cursor::names(&self.paths.dir)? {
             let Ok(mut cursor) = Cursor::open(&self.paths.dir, &name) else { continue };
-            if cursor.load().is_ok_and(|at| at.is_some_and(|at| at > position)) {
+            if cursor.load().is_ok_and(|stored_position| {
+                stored_position.is_some_and(|cursor_position| cursor_position > position)
+            }) {
                 let path: PathBuf = self.paths.run().join("cursors").join(&name);
-                self.aside.keep(&path)?;
+                self.backup.keep(&path)?;
                 cursor.store(position)?;
                 self.mends(&path, 32, "the cursor is behind the cut", format!("set to position {position}"));
             }

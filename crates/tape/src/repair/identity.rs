@@ -12,7 +12,7 @@ use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 use crate::repair::backup::{FileAttributes, repairs};
-use crate::repair::{RepairFinding, RepairRemedy, RepairSession, same};
+use crate::repair::{RepairFinding, RepairRemedy, RepairSession, is_same_tape};
 use crate::trust::survey::TapeSurvey;
 
 impl RepairSession<'_> {
@@ -30,53 +30,58 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    /// The identity of the tape, by `tape.toml`, or by the header pages where that is damaged; none where nothing says it.
+    /// Returns the identity of the tape, from `tape.toml`, or from the header pages if that is damaged. Returns `None`
+    /// if neither has it.
     pub(super) fn identity(&mut self) -> Result<Option<TapeManifest>> {
         let path = self.paths.dir.join("tape.toml");
-        let said = TapeManifest::load(&self.paths.dir);
+        let manifest = TapeManifest::load(&self.paths.dir);
         let by_pages = self.meta_of_pages()?;
-        let what = match (&said, by_pages) {
+        let problem = match (&manifest, by_pages) {
             (Ok(meta), None) => return Ok(Some(*meta)),
-            (Ok(meta), Some(pages)) if same(meta, pages.id, pages.segment_bytes) => return Ok(Some(pages)),
+            (Ok(meta), Some(pages)) if is_same_tape(meta, pages.id, pages.segment_bytes) => {
+                return Ok(Some(pages));
+            }
             (Ok(_), Some(_)) => "it names another tape or another size than all segments do".to_owned(),
-            (Err(Error::Damage { what, .. }), _) => what.clone(),
-            (Err(Error::NotATape { what, .. }), Some(_)) => (*what).to_owned(),
+            (Err(Error::Damage { reason, .. }), _) => reason.clone(),
+            (Err(Error::NotATape { reason: message, .. }), Some(_)) => (*message).to_owned(),
             (Err(e @ Error::ForeignVersion { .. }), Some(_)) => e.to_string(),
-            (Err(_), _) => return said.map(Some),
+            (Err(_), _) => return manifest.map(Some),
         };
         let Some(meta) = by_pages else {
             let action = "no header page of a segment says what was in it, or they contradict each other";
-            self.stays(&path, 0, what, action);
+            self.stays(&path, 0, problem, action);
             return Ok(None);
         };
         let action = format!(
             "made again from the header pages: tape {}, segments of {} bytes",
             meta.id, meta.segment_bytes
         );
-        self.mends(&path, 0, what, action);
+        self.mends(&path, 0, problem, action);
         if self.options.apply {
-            self.aside.replace(&path, meta.text().as_bytes(), &FileAttributes::default())?;
+            self.backup.replace(&path, meta.text().as_bytes(), &FileAttributes::default())?;
         }
         Ok(Some(meta))
     }
 
-    /// The manifest that all header pages with a matching checksum agree on; none where there is no such page, or
-    /// where two of them contradict each other.
+    /// Returns the manifest on which all header pages with a matching checksum agree. Returns `None` if there is no
+    /// such page, or if two of them contradict each other.
     fn meta_of_pages(&self) -> Result<Option<TapeManifest>> {
-        let mut found: Option<TapeManifest> = None;
+        let mut manifest: Option<TapeManifest> = None;
         for index in list_segments(&self.paths.segments())? {
             let path = segment_path(&self.paths.segments(), index);
             let page = read_start(&path, HEADER_PAGE).with_context("read", &path)?;
             let Some(header) = SegmentHeader::read(&page).filter(|h| h.index == index) else { continue };
-            match &found {
-                Some(meta) if !same(meta, header.meta.id, header.meta.segment_bytes) => return Ok(None),
-                _ => found = Some(header.meta),
+            match &manifest {
+                Some(meta) if !is_same_tape(meta, header.meta.id, header.meta.segment_bytes) => {
+                    return Ok(None);
+                }
+                _ => manifest = Some(header.meta),
             }
         }
-        Ok(found)
+        Ok(manifest)
     }
 
-    /// The first ordinal of the segment at `base`, if the tape begins in it.
+    /// Returns the first ordinal of the segment at `base`, if the tape begins in it.
     fn ordinal_of_origin(&self, survey: &TapeSurvey, base: Position) -> Option<u64> {
         let record = OriginRecord::load(self.paths).ok()??;
         let begins = record.tape == survey.meta.id && record.position.0 > 0;
@@ -84,17 +89,17 @@ impl RepairSession<'_> {
         (begins && record.position.0 - record.position.0 % size == base.0).then_some(record.ordinal)
     }
 
-    /// Header pages that are damaged, from the segments before and after.
+    /// Rebuilds damaged header pages from the segments before and after.
     pub(super) fn headers(&mut self, survey: &mut TapeSurvey) -> Result<()> {
-        let mut found = Vec::new();
+        let mut damaged_headers = Vec::new();
         for (i, segment) in survey.segments.iter().enumerate() {
             if let Err(e) = &segment.header {
                 // Frames say by themselves whether they belong here; the writer makes a page without any again.
                 let ordinal = self.ordinal_of_origin(survey, segment.base);
-                found.push((i, e.to_string(), ordinal.or_else(|| survey.ordinal_of_neighbours(i))));
+                damaged_headers.push((i, e.to_string(), ordinal.or_else(|| survey.ordinal_of_neighbours(i))));
             }
         }
-        for (i, what, ordinal) in found {
+        for (i, problem, ordinal) in damaged_headers {
             let (index, base) = (survey.segments[i].index, survey.segments[i].base);
             let path = segment_path(&self.paths.segments(), index);
             let Some(first_ordinal) = ordinal else {
@@ -102,7 +107,7 @@ impl RepairSession<'_> {
                     file: path,
                     offset: 0,
                     positions: Some((base, base.plus(survey.meta.segment_bytes))),
-                    what,
+                    problem,
                     remedy: RepairRemedy::Truncate,
                     action: "the segments before and after do not say how many events are before it; cut the tape here \
                              (--truncate), or leave it: readers continue after it with --skip-damage"
@@ -113,10 +118,10 @@ impl RepairSession<'_> {
             };
             let action =
                 format!("made again: segment {index}, position {base}, {first_ordinal} events before it");
-            self.mends(&path, 0, what, action);
+            self.mends(&path, 0, problem, action);
             survey.segments[i].header = Ok(first_ordinal);
             if self.options.apply {
-                self.aside.keep_start(&path, HEADER_PAGE)?;
+                self.backup.keep_start(&path, HEADER_PAGE)?;
                 let header = SegmentHeader { meta: survey.meta, index, first_ordinal };
                 let sealed = is_sealed(&path);
                 unseal(&path)?;

@@ -16,66 +16,70 @@ impl RepairSession<'_> {
         if self.options.apply {
             remove(&temp_path(self.paths))?;
         }
-        let place = self.paths.segments();
-        for of in &survey.segments {
-            let end = of.base.plus(survey.meta.segment_bytes);
-            let is_durable = end <= durable || is_sealed(&segment_path(&place, of.index));
-            let Some(header) = finished(survey, of).filter(|_| is_durable) else { continue };
-            if self.report.findings.iter().any(|finding| self.affects(finding, survey, of)) {
+        let segments_dir = self.paths.segments();
+        for segment_survey in &survey.segments {
+            let end = segment_survey.base.plus(survey.meta.segment_bytes);
+            let is_durable = end <= durable || is_sealed(&segment_path(&segments_dir, segment_survey.index));
+            let Some(header) = finished(survey, segment_survey).filter(|_| is_durable) else { continue };
+            if self.report.findings.iter().any(|finding| self.affects(finding, survey, segment_survey)) {
                 continue;
             }
-            let path = self.paths.index(of.index);
+            let path = self.paths.index(segment_survey.index);
             if !path.exists() {
                 continue;
             }
-            let frames = IndexBuilder::scan(&survey.open(of, false)?, &survey.meta);
+            let frames = IndexBuilder::scan(&survey.open(segment_survey, false)?, &survey.meta);
             if let Some(fault) = frames.and_then(|mut frames| find_fault(self.paths, &mut frames, &header)) {
-                self.mends(&path, fault.offset, fault.what, "made again from the frames");
+                self.mends(&path, fault.offset, fault.reason, "made again from the frames");
             }
         }
         Ok(())
     }
 
-    /// Makes the indexes again that are not what the frames and checksums give now, of segments in which nothing is wrong
-    /// any more.
+    /// Makes new indexes if the old ones do not agree with the frames and checksums, for segments without any other
+    /// fault.
     pub(super) fn make_indexes(&mut self, survey: &TapeSurvey) -> Result<()> {
         if !self.options.apply {
             return Ok(());
         }
-        let there = list_indexes(&self.paths.segments())?;
-        for of in survey.segments.iter().filter(|of| there.binary_search(&of.index).is_ok()) {
+        let present_indexes = list_indexes(&self.paths.segments())?;
+        for segment_survey in
+            survey.segments.iter().filter(|segment| present_indexes.binary_search(&segment.index).is_ok())
+        {
             let mut findings = self.report.findings.iter();
-            if findings.any(|finding| !finding.mended && self.affects(finding, survey, of)) {
+            if findings.any(|finding| !finding.mended && self.affects(finding, survey, segment_survey)) {
                 continue;
             }
-            let Some(header) = finished(survey, of) else { continue };
-            let made = make_index(self.paths, &survey.open(of, false)?, &header);
-            let path = self.paths.index(of.index);
-            let Some(bytes) = made.filter(|made| std::fs::read(&path).is_ok_and(|there| there != *made))
+            let Some(header) = finished(survey, segment_survey) else { continue };
+            let made = make_index(self.paths, &survey.open(segment_survey, false)?, &header);
+            let path = self.paths.index(segment_survey.index);
+            let Some(bytes) =
+                made.filter(|made| std::fs::read(&path).is_ok_and(|old_bytes| old_bytes != *made))
             else {
                 continue;
             };
-            let read_only = is_sealed(&segment_path(&self.paths.segments(), of.index));
-            let look = FileAttributes { read_only, ..FileAttributes::default() };
-            self.aside.replace(&path, &bytes, &look)?;
+            let read_only = is_sealed(&segment_path(&self.paths.segments(), segment_survey.index));
+            let attributes = FileAttributes { read_only, ..FileAttributes::default() };
+            self.backup.replace(&path, &bytes, &attributes)?;
         }
         Ok(())
     }
 
-    /// Whether a finding is about a segment or its checksums.
-    fn affects(&self, finding: &RepairFinding, survey: &TapeSurvey, of: &SegmentSurvey) -> bool {
-        let end = of.base.plus(survey.meta.segment_bytes);
-        let is_within = |(from, to): (Position, Position)| from < end && to > of.base;
-        let segment = segment_path(&self.paths.segments(), of.index);
+    /// Returns whether a finding concerns a segment or its checksums.
+    fn affects(&self, finding: &RepairFinding, survey: &TapeSurvey, segment_survey: &SegmentSurvey) -> bool {
+        let end = segment_survey.base.plus(survey.meta.segment_bytes);
+        let is_within = |(from, to): (Position, Position)| from < end && to > segment_survey.base;
+        let segment = segment_path(&self.paths.segments(), segment_survey.index);
         finding.file == segment
-            || finding.file == self.paths.crc(of.index)
+            || finding.file == self.paths.crc(segment_survey.index)
             || finding.positions.is_some_and(is_within)
     }
 }
 
-/// The header of a segment whose frames reach its end.
-fn finished(survey: &TapeSurvey, of: &SegmentSurvey) -> Option<SegmentHeader> {
-    let is_finished = of.stop == SegmentScanEnd::Full && of.length == survey.meta.segment_bytes;
-    let first_ordinal = survey.first_ordinal(of.index).filter(|_| is_finished)?;
-    Some(SegmentHeader { meta: survey.meta, index: of.index, first_ordinal })
+/// Returns the header of a segment whose frames reach its end.
+fn finished(survey: &TapeSurvey, segment_survey: &SegmentSurvey) -> Option<SegmentHeader> {
+    let is_finished =
+        segment_survey.stop == SegmentScanEnd::Full && segment_survey.length == survey.meta.segment_bytes;
+    let first_ordinal = survey.first_ordinal(segment_survey.index).filter(|_| is_finished)?;
+    Some(SegmentHeader { meta: survey.meta, index: segment_survey.index, first_ordinal })
 }

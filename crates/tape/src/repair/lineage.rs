@@ -13,30 +13,30 @@ impl RepairSession<'_> {
     /// Looks at the lineage. The cuts of a damaged one are lost, so places of earlier epochs lose their position.
     ///
     /// # Errors
-    /// A foreign version, or the system's refusal.
+    /// Fails if the version is foreign, or if the system refuses.
     pub(super) fn lineage(&mut self, meta: &TapeManifest, lock: &str) -> Result<()> {
-        let (offset, what) = match Lineage::load(self.paths, meta.id) {
+        let (offset, full_problem) = match Lineage::load(self.paths, meta.id) {
             Ok(_) => return Ok(()),
-            Err(Error::Damage { offset, what, .. }) => (offset, what),
+            Err(Error::Damage { offset, reason, .. }) => (offset, reason),
             Err(e @ Error::ForeignTape { .. }) => (0, e.to_string()),
             Err(e) => return Err(e),
         };
-        let what = what.strip_suffix(LINEAGE_WAY).unwrap_or(&what);
-        let known = field(lock, "epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-        let known = StatePage::look(self.paths)?.map_or(0, |state| state.epoch()).max(known);
+        let problem = full_problem.strip_suffix(LINEAGE_WAY).unwrap_or(&full_problem);
+        let lock_epoch = field(lock, "epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
+        let known_epoch = StatePage::look(self.paths)?.map_or(0, |state| state.epoch()).max(lock_epoch);
         let open = (!lock.is_empty()).then(|| boot_number(field(lock, "boot").unwrap_or_default()));
         let wall_us = ClockSource::default().now().wall_ns.max(0) as u64 / 1000;
-        let again = Lineage::rebuild(self.paths, meta.id, known, open, wall_us)?;
+        let rebuilt_lineage = Lineage::rebuild(self.paths, meta.id, known_epoch, open, wall_us)?;
         let action = format!(
             "made again: the next writer has epoch {}; where earlier writers cut the tape is lost, so places of an epoch \
              before {} continue at the oldest position",
-            again.epoch + 1,
-            again.first
+            rebuilt_lineage.epoch + 1,
+            rebuilt_lineage.first
         );
         let path = Lineage::path(self.paths);
-        self.mends(&path, offset, what, action);
+        self.mends(&path, offset, problem, action);
         match self.options.apply {
-            true => self.aside.replace(&path, &again.encode(), &FileAttributes::default()),
+            true => self.backup.replace(&path, &rebuilt_lineage.encode(), &FileAttributes::default()),
             false => Ok(()),
         }
     }

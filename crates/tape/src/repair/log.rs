@@ -44,20 +44,20 @@ struct LogSurvey {
     bytes: u64,
 }
 
-/// A part of the log that was lost, and what was made again of it.
+/// A lost part of the log, and the part rebuilt from the segments.
 #[derive(Debug)]
 struct LogGap {
     from: u64,
     to: u64,
-    /// Position after the record before it, and of the one after it.
+    /// Positions after the record before the gap, and of the record after it.
     since: Position,
     before: Position,
-    /// Bytes of records between those that the segments still define.
-    found: u64,
+    /// Bytes of the lost records that the segments still define.
+    defined_bytes: u64,
 }
 
 impl RepairSession<'_> {
-    /// Compares the log with the segments, and makes it again where it says something else.
+    /// Compares the log with the segments, and rebuilds it if it differs.
     pub(super) fn definitions(
         &mut self,
         survey: &TapeSurvey,
@@ -66,20 +66,21 @@ impl RepairSession<'_> {
     ) -> Result<()> {
         let path = self.paths.definitions();
         let end = durable.position;
-        let log = LogSurvey::of(&path, &survey.meta)?;
+        let log = LogSurvey::from_file(&path, &survey.meta)?;
         let mut gaps = log.gaps(durable.definitions_bytes, end);
         let mut writer = RebuiltLog::compare(&path, &survey.meta, log.head)?;
         merge(survey, &log, wounds, end, &mut |position, frame| {
             for gap in gaps.iter_mut().filter(|g| g.since <= position && position < g.before) {
-                gap.found += (RECORD + frame.len()) as u64;
+                gap.defined_bytes += (RECORD + frame.len()) as u64;
             }
             writer.push(position, frame)
         })?;
         // Beyond that a recorder that died may have left what the tape has, and nothing else.
-        let (tape_end, said) = (survey.end().0, durable.definitions_bytes);
-        let ahead = log.gaps.iter().all(|&(from, _)| from < said)
+        let (tape_end, durable_bytes) = (survey.end().0, durable.definitions_bytes);
+        let is_within_durable = log.gaps.iter().all(|&(from, _)| from < durable_bytes)
             && log.records.iter().all(|record| record.position < tape_end);
-        let (same, length) = (writer.same && writer.is_all(self.closed || !ahead)?, writer.length);
+        let (is_same, length) =
+            (writer.is_same && writer.is_all(self.closed || !is_within_durable)?, writer.length);
         // A tape that was cut to nothing keeps nothing of the log.
         let surplus = log.records.iter().any(|record| record.position >= tape_end)
             || tape_end == Position(0) && !log.gaps.is_empty();
@@ -88,14 +89,14 @@ impl RepairSession<'_> {
             !surplus && end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
         let counted = durable.definitions_bytes;
         durable.definitions_bytes = if never || surplus && end.0 == 0 { 0 } else { length };
-        if same || never {
-            if same && counted != length && end.0 > 0 && counted > 0 {
-                let what = format!("it says that {counted} bytes of definitions.log are durable");
-                self.mends(&self.paths.durable(), 24, what, format!("they are {length}"));
+        if is_same || never {
+            if is_same && counted != length && end.0 > 0 && counted > 0 {
+                let problem = format!("it says that {counted} bytes of definitions.log are durable");
+                self.mends(&self.paths.durable(), 24, problem, format!("they are {length}"));
             }
             return Ok(());
         }
-        let (what, offset) = match (path.exists(), gaps.first()) {
+        let (log_problem, offset) = match (path.exists(), gaps.first()) {
             (false, _) => ("the dictionary log is missing".to_owned(), 0),
             (true, Some(gap)) => {
                 (format!("{} bytes of it cannot be read", gap.to.saturating_sub(gap.from)), gap.from)
@@ -104,7 +105,7 @@ impl RepairSession<'_> {
             (true, None) => ("it does not say what the segments do".to_owned(), HEAD as u64),
         };
         let action = format!("made again from its sound records and the segments: {length} bytes");
-        self.mends(&path, offset, what, action);
+        self.mends(&path, offset, log_problem, action);
         let first = survey.oldest();
         if gaps.is_empty() && log.records.is_empty() && first.0 > 0 {
             // Nothing says how much of it there was.
@@ -113,16 +114,16 @@ impl RepairSession<'_> {
                 to: HEAD as u64 + 1,
                 since: Position(0),
                 before: first,
-                found: 0,
+                defined_bytes: 0,
             });
         }
-        for gap in gaps.iter().filter(|g| g.found < g.to.saturating_sub(g.from)) {
+        for gap in gaps.iter().filter(|g| g.defined_bytes < g.to.saturating_sub(g.from)) {
             let upto = gap.before.min(end);
             // Nothing is lost of what the segments have; the record was of what was cut.
             if has_all(survey, wounds, gap.since, upto) {
                 continue;
             }
-            let what = format!("definitions of positions {} to {upto} are lost", gap.since);
+            let gap_problem = format!("definitions of positions {} to {upto} are lost", gap.since);
             let action = match gap.since < first {
                 true => {
                     "their segments were removed by retention; names that they define are not known any more"
@@ -130,31 +131,31 @@ impl RepairSession<'_> {
                 false => "the segments do not have them either",
             };
             if self.options.apply {
-                self.aside.log(&format!("lost definitions {} {upto}", gap.since))?;
+                self.backup.log(&format!("lost definitions {} {upto}", gap.since))?;
             }
             self.find(RepairFinding {
                 file: path.clone(),
                 offset: gap.from,
                 positions: Some((gap.since, upto)),
-                what,
+                problem: gap_problem,
                 remedy: RepairRemedy::Nothing,
                 action: action.to_owned(),
                 mended: false,
             });
         }
         if self.options.apply {
-            let temp = self.aside.temp_path()?;
+            let temp = self.backup.temp_path()?;
             let mut writer = RebuiltLog::write(temp.clone(), &survey.meta)?;
             merge(survey, &log, wounds, end, &mut |position, frame| writer.push(position, frame))?;
             writer.finish()?;
-            self.aside.install(&temp, &path, &FileAttributes::default())?;
+            self.backup.install(&temp, &path, &FileAttributes::default())?;
         }
         Ok(())
     }
 }
 
-/// Gives all definitions before `end` in order: those of the segments, and where they cannot be believed or are gone the
-/// log's.
+/// Passes all definitions before `end` in order: those of the segments, or those of the log if the segments are missing
+/// or cannot be trusted.
 fn merge(
     survey: &TapeSurvey,
     log: &LogSurvey,
@@ -203,18 +204,20 @@ fn merge(
     Ok(())
 }
 
-/// Whether the segments have all frames of these positions, and no wound there.
+/// Returns whether the segments have all frames of these positions, without a wound among them.
 fn has_all(survey: &TapeSurvey, wounds: &[UnmendedRange], from: Position, to: Position) -> bool {
     let size = survey.meta.segment_bytes;
-    let whole = |base: Position| {
-        let of = survey.segment_at(base);
-        of.is_some_and(|of| of.stop == SegmentScanEnd::Full || of.base.plus(of.frames_end) >= to)
+    let is_complete = |base: Position| {
+        let segment_survey = survey.segment_at(base);
+        segment_survey.is_some_and(|segment| {
+            segment.stop == SegmentScanEnd::Full || segment.base.plus(segment.frames_end) >= to
+        })
     };
     if from < survey.oldest() {
         return false;
     }
     let mut bases = (from.0 / size..to.0.div_ceil(size)).map(|index| Position(index * size));
-    bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
+    bases.all(is_complete) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
 }
 
 fn in_wound(wounds: &[UnmendedRange], position: Position) -> bool {
@@ -222,7 +225,7 @@ fn in_wound(wounds: &[UnmendedRange], position: Position) -> bool {
 }
 
 impl LogSurvey {
-    fn of(path: &std::path::Path, meta: &TapeManifest) -> Result<Self> {
+    fn from_file(path: &std::path::Path, meta: &TapeManifest) -> Result<Self> {
         let mut out = Self::default();
         let mut bytes = Vec::new();
         match File::open(path) {
@@ -232,31 +235,31 @@ impl LogSurvey {
         }
         out.bytes = bytes.len() as u64;
         out.head = bytes.starts_with(&encode_head(meta));
-        let (mut at, mut gap, mut last) = (HEAD.min(bytes.len()), None, None);
-        while at < bytes.len() {
+        let (mut offset, mut gap, mut last) = (HEAD.min(bytes.len()), None, None);
+        while offset < bytes.len() {
             // A second one of what was before is no gap: nothing is lost by leaving it out.
             if gap.is_none()
                 && let Some(stray) =
-                    record_at(&bytes, at, None).filter(|r| last.is_some_and(|last| r.position <= last))
+                    record_at(&bytes, offset, None).filter(|r| last.is_some_and(|last| r.position <= last))
             {
-                at += RECORD + stray.length as usize;
+                offset += RECORD + stray.length as usize;
                 continue;
             }
-            match record_at(&bytes, at, last) {
+            match record_at(&bytes, offset, last) {
                 Some(record) => {
-                    out.gaps.extend(gap.take().map(|from: usize| (from as u64, at as u64)));
+                    out.gaps.extend(gap.take().map(|from: usize| (from as u64, offset as u64)));
                     last = Some(record.position);
-                    at += RECORD + record.length as usize;
+                    offset += RECORD + record.length as usize;
                     out.records.push(record);
                 }
                 None => {
-                    let from = *gap.get_or_insert(at);
-                    at = match at == from {
+                    let from = *gap.get_or_insert(offset);
+                    offset = match offset == from {
                         // The length in its own head is tried first: a frame may hold bytes that look like a record.
-                        true => said_end(&bytes, at)
+                        true => stated_end(&bytes, offset)
                             .filter(|&end| is_record(&bytes, end, last))
-                            .unwrap_or(at + STEP),
-                        false => at + STEP,
+                            .unwrap_or(offset + STEP),
+                        false => offset + STEP,
                     };
                 }
             }
@@ -265,7 +268,7 @@ impl LogSurvey {
         Ok(out)
     }
 
-    /// The gaps that were durable, the end of a log that is cut short included.
+    /// Returns the durable gaps of the log, including a missing end.
     fn gaps(&self, durable_bytes: u64, end: Position) -> Vec<LogGap> {
         let mut gaps: Vec<_> = self.gaps.iter().map(|&(from, to)| self.gap(from, to, end)).collect();
         let have = self.bytes.max(HEAD as u64);
@@ -279,48 +282,49 @@ impl LogSurvey {
     }
 
     fn gap(&self, from: u64, to: u64, end: Position) -> LogGap {
-        let behind = |r: &LogRecord| r.position.plus(u64::from(r.length));
-        let since = self.records.iter().rev().find(|r| r.offset < from).map_or(Position(0), behind);
+        let record_end = |r: &LogRecord| r.position.plus(u64::from(r.length));
+        let since = self.records.iter().rev().find(|r| r.offset < from).map_or(Position(0), record_end);
         let before = self.records.iter().find(|r| r.offset >= to).map_or(end, |r| r.position);
-        LogGap { from, to, since, before, found: 0 }
+        LogGap { from, to, since, before, defined_bytes: 0 }
     }
 }
 
 /// Records begin at multiples of this, counted from the end of the head.
 const STEP: usize = 16;
 
-fn record_at(bytes: &[u8], at: usize, last: Option<Position>) -> Option<LogRecord> {
-    let head = bytes.get(at..at + RECORD)?;
+fn record_at(bytes: &[u8], offset: usize, last: Option<Position>) -> Option<LogRecord> {
+    let head = bytes.get(offset..offset + RECORD)?;
     let position = Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
     let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
-    let whole =
+    let is_plausible =
         length > 0 && (length as usize).is_multiple_of(LINE) && last.is_none_or(|last| last < position);
-    let frame = whole.then(|| bytes.get(at + RECORD..at + RECORD + length as usize))??;
+    let frame = is_plausible.then(|| bytes.get(offset + RECORD..offset + RECORD + length as usize))??;
     let header = FrameHeader::read(frame);
     let sound = *head == encode_record(position, frame)
         && header.is_at(position)
         && header.len_bytes() == length as usize
         && DEFINITION_KINDS.contains(&header.kind());
-    sound.then_some(LogRecord { position, offset: at as u64, length })
+    sound.then_some(LogRecord { position, offset: offset as u64, length })
 }
 
-fn is_record(bytes: &[u8], at: usize, last: Option<Position>) -> bool {
-    at == bytes.len() || record_at(bytes, at, last).is_some()
+fn is_record(bytes: &[u8], offset: usize, last: Option<Position>) -> bool {
+    offset == bytes.len() || record_at(bytes, offset, last).is_some()
 }
 
-/// Where a broken record ends by its own word.
-fn said_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let length = u32::from_le_bytes(bytes.get(at + 8..at + 12)?.try_into().expect("four bytes")) as usize;
-    let end = at + RECORD + length;
+/// Returns the end of a broken record according to its own length field.
+fn stated_end(bytes: &[u8], offset: usize) -> Option<usize> {
+    let length =
+        u32::from_le_bytes(bytes.get(offset + 8..offset + 12)?.try_into().expect("four bytes")) as usize;
+    let end = offset + RECORD + length;
     (length > 0 && length.is_multiple_of(LINE) && end <= bytes.len()).then_some(end)
 }
 
-/// The log as it should be: compared with the one that is there, or written.
+/// The log as it should be, compared with the existing log or written.
 struct RebuiltLog {
     path: PathBuf,
     old: Option<BufReader<File>>,
     new: Option<BufWriter<File>>,
-    same: bool,
+    is_same: bool,
     length: u64,
 }
 
@@ -328,19 +332,19 @@ impl RebuiltLog {
     fn compare(path: &std::path::Path, meta: &TapeManifest, head: bool) -> Result<Self> {
         let mut old = File::open(path).ok().map(BufReader::new);
         let mut start = [0; HEAD];
-        let mut same = head;
+        let mut is_same = head;
         if let Some(old) = &mut old {
-            same &= old.read_exact(&mut start).is_ok() && start == encode_head(meta);
+            is_same &= old.read_exact(&mut start).is_ok() && start == encode_head(meta);
         }
-        same &= old.is_some();
-        Ok(Self { path: path.into(), old, new: None, same, length: HEAD as u64 })
+        is_same &= old.is_some();
+        Ok(Self { path: path.into(), old, new: None, is_same, length: HEAD as u64 })
     }
 
     fn write(path: PathBuf, meta: &TapeManifest) -> Result<Self> {
-        let how = std::fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
-        let mut new = BufWriter::new(sys::open(&path, &how).with_context("create", &path)?);
+        let options = std::fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
+        let mut new = BufWriter::new(sys::open(&path, &options).with_context("create", &path)?);
         new.write_all(&encode_head(meta)).with_context("write", &path)?;
-        Ok(Self { path, old: None, new: Some(new), same: true, length: HEAD as u64 })
+        Ok(Self { path, old: None, new: Some(new), is_same: true, length: HEAD as u64 })
     }
 
     fn push(&mut self, position: Position, frame: &[u8]) -> Result<()> {
@@ -352,17 +356,18 @@ impl RebuiltLog {
                 .and_then(|()| new.write_all(frame))
                 .with_context("write", &self.path);
         }
-        if self.same
+        if self.is_same
             && let Some(old) = &mut self.old
         {
-            let mut found = vec![0; RECORD + frame.len()];
-            let whole = old.read_exact(&mut found).is_ok();
-            self.same = whole && found[..RECORD] == head && found[RECORD..] == *frame;
+            let mut old_bytes = vec![0; RECORD + frame.len()];
+            let is_read = old.read_exact(&mut old_bytes).is_ok();
+            self.is_same = is_read && old_bytes[..RECORD] == head && old_bytes[RECORD..] == *frame;
         }
         Ok(())
     }
 
-    /// Whether the log that is there has nothing more than this, or only what a recorder was about to make durable.
+    /// Returns whether the existing log has nothing more than this, or only records that a recorder was about to make
+    /// durable.
     fn is_all(&mut self, closed: bool) -> Result<bool> {
         let Some(old) = &mut self.old else { return Ok(false) };
         Ok(!closed || old.read(&mut [0]).with_context("read", &self.path)? == 0)

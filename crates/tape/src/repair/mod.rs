@@ -1,4 +1,4 @@
-//! Repair of a damaged tape: data that others vouch for are made again; nothing is accepted silently.
+//! Repair of a damaged tape: it rebuilds data that other files confirm, and accepts no data silently.
 //!
 //! ```text
 //!  tape.toml ◀── header pages ──▶ header pages       each from the other, ordinals from neighbours
@@ -8,8 +8,8 @@
 //!  definitions.log ◀── its own records that are sound, frames of the segments
 //! ```
 //!
-//! A repair goes through these in order, and each step sees the tape as the ones before would leave it. Without
-//! `apply` it changes nothing. Before it replaces a file it keeps the old one, in `DIR/repair-N`; see `backup`.
+//! A repair goes through these in order, and each step sees the tape as the earlier steps would leave it. Without
+//! `apply` it changes nothing. Before it replaces a file it keeps the old file in `DIR/repair-N`; see `backup`.
 //!
 //! It does not guess: a span that does not match its checksum stays unchanged until you decide.
 
@@ -42,18 +42,19 @@ use backup::{FileAttributes, RepairBackup};
 /// The actions that a repair may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairOptions {
-    /// Change the tape; otherwise say what would be changed.
+    /// Change the tape; otherwise only report the changes.
     pub apply: bool,
     /// Accept data that no checksum covers, and give them checksums. `repairs.log` lists the accepted data, and
     /// `verify` reports them.
     pub accept_unverified: bool,
     /// Cut the tape at the first damage that cannot be mended: everything after it is removed.
     pub truncate: bool,
-    /// Damaged files in the tape's directory that are not the tape's own; they are moved away, but for those that stay.
-    pub beside: Vec<ForeignDamage>,
+    /// Damaged files in the tape's directory that are not the tape's own. A repair moves them away, except for files
+    /// that must stay.
+    pub foreign_damage: Vec<ForeignDamage>,
 }
 
-/// A damaged file beside a tape, of those who write it.
+/// A damaged file beside a tape, which another part of unitape writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDamage {
     /// The file.
@@ -61,7 +62,7 @@ pub struct ForeignDamage {
     /// Where in it, bytes.
     pub offset: u64,
     /// The damage, in words.
-    pub what: String,
+    pub reason: String,
     /// Nothing is lost with it.
     pub spare: bool,
     /// The file remains in its place, because the rest of it is sound.
@@ -73,34 +74,34 @@ pub struct ForeignDamage {
 /// The remedy for a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairRemedy {
-    /// It is mended from what vouches for it.
+    /// A repair mends the fault from data that confirm it.
     Mend,
-    /// It needs [`RepairOptions::accept_unverified`].
+    /// A repair needs [`RepairOptions::accept_unverified`].
     Accept,
-    /// It needs [`RepairOptions::truncate`].
+    /// A repair needs [`RepairOptions::truncate`].
     Truncate,
-    /// It needs one of the two.
+    /// A repair needs one of the two options.
     AcceptOrTruncate,
     /// Nothing can be done; the data are lost, or stay unchanged.
     Nothing,
 }
 
-/// Something that is not as it must be, and what can be done.
+/// A fault of the tape, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairFinding {
     /// In which file.
     pub file: PathBuf,
     /// At which byte of it.
     pub offset: u64,
-    /// The positions of the tape that it affects, where it affects such.
+    /// The positions of the tape that it affects, if any.
     pub positions: Option<(Position, Position)>,
     /// The problem, in words.
-    pub what: String,
+    pub problem: String,
     /// The remedy.
     pub remedy: RepairRemedy,
     /// The remedy in words.
     pub action: String,
-    /// It is done, or would be with [`RepairOptions::apply`].
+    /// The fault is mended, or would be with [`RepairOptions::apply`].
     pub mended: bool,
 }
 
@@ -109,11 +110,11 @@ pub struct RepairFinding {
 pub struct RepairCut {
     /// The tape ends here.
     pub position: Position,
-    /// It reached to here.
+    /// The end of the tape before the cut.
     pub end: Position,
     /// Events that can be read after the cut, and are lost.
     pub events: u64,
-    /// It is done, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
+    /// The cut is made, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
     pub wanted: bool,
 }
 
@@ -123,34 +124,35 @@ pub struct RepairReport {
     /// The tape was changed where something could be mended.
     pub applied: bool,
     /// Where the files are kept that were replaced.
-    pub aside: Option<PathBuf>,
+    pub backup_dir: Option<PathBuf>,
     /// The problems, each with its place.
     pub findings: Vec<RepairFinding>,
-    /// Where the tape was cut, or what would be lost by that.
+    /// The cut of the tape, or the loss that a cut would cause.
     pub cut: Option<RepairCut>,
 }
 
 impl RepairReport {
-    /// Whether something stays damaged or is lost for good.
+    /// Returns whether some data stay damaged or are lost for good.
     pub fn is_flawed(&self) -> bool {
         self.findings.iter().any(|f| !f.mended || f.remedy == RepairRemedy::Nothing)
     }
 
-    /// Whether nothing was wrong.
+    /// Returns whether the repair found nothing wrong.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
-/// Looks what is wrong with the tape in `dir`, which nobody has open for writing, and mends what can be mended.
+/// Checks the tape in `dir`, which no process has open for writing, and repairs what it can.
 ///
 /// # Errors
-/// A writer or a recorder that has the tape, a directory that is none, a foreign version, or the system's refusal.
+/// Fails if a writer or a recorder has the tape, if `dir` is no tape or has a foreign version, or if the system
+/// refuses.
 pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
     let paths = TapePaths { dir: dir.into() };
     if !paths.segments().is_dir() {
-        let what = "there is no directory `segments` in it";
-        return Err(Error::NotATape { path: dir.into(), what });
+        let reason = "there is no directory `segments` in it";
+        return Err(Error::NotATape { path: dir.into(), reason });
     }
     for lock in [paths.writer_lock(), paths.recorder_lock()] {
         if let Some(holder) = holder(&lock)? {
@@ -162,8 +164,8 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
         return RepairSession::new(&paths, options, &text).run();
     }
     sys::make_dir(&paths.run()).with_context("make", &paths.run())?;
-    let writer = FileLock::take(&paths.writer_lock())?;
-    let recorder = FileLock::take(&paths.recorder_lock())?;
+    let writer = FileLock::acquire(&paths.writer_lock())?;
+    let recorder = FileLock::acquire(&paths.recorder_lock())?;
     let report = RepairSession::new(&paths, options, &writer.before).run();
     // The lock file distinguishes a writer that died from one that closed.
     recorder.remove()?;
@@ -184,7 +186,7 @@ struct RepairSession<'a> {
     closed: bool,
     /// The machine was restarted since it was written, and it was not closed.
     rebooted: bool,
-    aside: RepairBackup,
+    backup: RepairBackup,
     report: RepairReport,
 }
 
@@ -197,7 +199,7 @@ impl<'a> RepairSession<'a> {
             lock,
             closed,
             rebooted: !closed && field(lock, "boot").unwrap_or_default() != boot_id(),
-            aside: RepairBackup::new(paths),
+            backup: RepairBackup::new(paths),
             report: RepairReport { applied: options.apply, ..RepairReport::default() },
         }
     }
@@ -221,20 +223,20 @@ impl<'a> RepairSession<'a> {
         self.make_indexes(&survey)?;
         self.lineage(&meta, self.lock)?;
         self.small_files(&meta)?;
-        self.beside()?;
-        self.aside.finish()?;
-        self.report.aside = self.aside.dir().map(Into::into);
+        self.report_foreign_damage()?;
+        self.backup.finish()?;
+        self.report.backup_dir = self.backup.dir().map(Into::into);
         Ok(self.report)
     }
 
-    fn beside(&mut self) -> Result<()> {
-        for damage in &self.options.beside {
+    fn report_foreign_damage(&mut self) -> Result<()> {
+        for damage in &self.options.foreign_damage {
             match damage.spare {
-                true => self.mends(&damage.file, damage.offset, &damage.what, &damage.action),
-                false => self.stays(&damage.file, damage.offset, &damage.what, &damage.action),
+                true => self.mends(&damage.file, damage.offset, &damage.reason, &damage.action),
+                false => self.stays(&damage.file, damage.offset, &damage.reason, &damage.action),
             }
             if self.options.apply && !damage.stays {
-                self.aside.move_away(&damage.file)?;
+                self.backup.move_away(&damage.file)?;
             }
         }
         Ok(())
@@ -246,7 +248,7 @@ impl<'a> RepairSession<'a> {
         if let Some(last) = self.report.findings.last_mut()
             && let (Some((_, end)), Some((from, to))) = (last.positions, finding.positions)
             && end == from
-            && (&last.file, &last.what, &last.action) == (&finding.file, &finding.what, &finding.action)
+            && (&last.file, &last.problem, &last.action) == (&finding.file, &finding.problem, &finding.action)
         {
             last.positions = last.positions.map(|(first, _)| (first, to));
             return;
@@ -258,12 +260,12 @@ impl<'a> RepairSession<'a> {
     }
 
     /// Adds a finding about a file alone, which is mended.
-    fn mends(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
+    fn mends(&mut self, file: &Path, offset: u64, problem: impl Into<String>, action: impl Into<String>) {
         self.find(RepairFinding {
             file: file.into(),
             offset,
             positions: None,
-            what: what.into(),
+            problem: problem.into(),
             remedy: RepairRemedy::Mend,
             action: action.into(),
             mended: true,
@@ -271,19 +273,20 @@ impl<'a> RepairSession<'a> {
     }
 
     /// Adds a finding about a file alone, for which nothing can be done.
-    fn stays(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
-        let (file, what, action) = (file.into(), what.into(), action.into());
+    fn stays(&mut self, file: &Path, offset: u64, reason: impl Into<String>, action: impl Into<String>) {
+        let (file, problem, action) = (file.into(), reason.into(), action.into());
         let (remedy, mended) = (RepairRemedy::Nothing, false);
-        self.find(RepairFinding { file, offset, positions: None, what, remedy, action, mended });
+        self.find(RepairFinding { file, offset, positions: None, problem, remedy, action, mended });
     }
 
-    /// The durable position by its file, or made again from the tape; and how far the tape has checksums if it was.
+    /// Reads the durable position from its file or rebuilds it from the tape. After a rebuild, also returns how far the
+    /// tape has checksums.
     fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(DurableMark, Option<Position>)> {
         let path = self.paths.durable();
-        let what = match load_durable(self.paths) {
+        let problem = match load_durable(self.paths) {
             Ok(durable) if path.exists() => match durable_rebuild::why_older(survey, &durable, self.closed) {
                 None => return Ok((durable, None)),
-                Some(what) => what,
+                Some(reason) => reason,
             },
             Ok(_) => {
                 let live = crate::disk::segment_locator::SegmentLocator::from_manifest(
@@ -295,29 +298,29 @@ impl<'a> RepairSession<'a> {
                 }
                 "the file is missing, it says how far the tape is durable".to_owned()
             }
-            Err(Error::Damage { what, .. }) => what,
+            Err(Error::Damage { reason: message, .. }) => message,
             // The file is sound, and of another build.
             Err(e) => return Err(e),
         };
         let remade = durable_rebuild::remake(survey, self.closed)?;
         let position = remade.durable.position;
         let action = format!("made again by walking the tape: durable to position {position}");
-        self.mends(&path, 0, what, action);
+        self.mends(&path, 0, problem, action);
         Ok((remade.durable, Some(remade.summed)))
     }
 
-    /// Writes the file `durable` where it says something else, last of all.
+    /// Writes the file `durable` if it differs, as the last step.
     fn store_durable(&mut self, before: DurableMark, durable: DurableMark) -> Result<()> {
         let path = self.paths.durable();
-        let there = load_durable(self.paths).is_ok_and(|d| d == durable && path.exists());
+        let is_stored = load_durable(self.paths).is_ok_and(|d| d == durable && path.exists());
         // A tape that was never durable has no such file.
         if !self.options.apply
-            || there
+            || is_stored
             || durable == before && durable.position == Position(0) && !path.exists()
         {
             return Ok(());
         }
-        self.aside.replace(&path, &durable.encode(), &FileAttributes::default())
+        self.backup.replace(&path, &durable.encode(), &FileAttributes::default())
     }
 }
 
@@ -325,6 +328,6 @@ impl<'a> RepairSession<'a> {
 const FINDINGS_MAX: usize = 1000;
 
 /// Compares the two facts that identify a tape; both are in every header page as well.
-fn same(a: &TapeManifest, id: TapeId, segment_bytes: u64) -> bool {
+fn is_same_tape(a: &TapeManifest, id: TapeId, segment_bytes: u64) -> bool {
     a.id == id && a.segment_bytes == segment_bytes
 }

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::repair::RepairSession;
 
 impl RepairSession<'_> {
-    /// Looks at all of them; those that cannot be mended make room for new ones.
+    /// Checks all small files. A file that cannot be mended is moved away.
     pub(super) fn small_files(&mut self, meta: &TapeManifest) -> Result<()> {
         self.state_page()?;
         self.cursors()?;
@@ -29,24 +29,25 @@ impl RepairSession<'_> {
 
     fn state_page(&mut self) -> Result<()> {
         let path = self.paths.run().join(StatePage::NAME);
-        let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
-        let what = match StatePage::look(self.paths)? {
+        let Ok(metadata) = std::fs::metadata(&path) else { return Ok(()) };
+        let problem = match StatePage::look(self.paths)? {
             Some(state) => {
-                let impossible = |at: u64| !at.is_multiple_of(LINE as u64) || at > PLACE_MAX;
-                // Relaxed: nobody writes to it.
+                let impossible =
+                    |position: u64| !position.is_multiple_of(LINE as u64) || position > PLACE_MAX;
+                // Relaxed: no process writes to it.
                 let word = |word: &usize| impossible(state.word(*word).load(Ordering::Relaxed));
                 match [0, 2, 4].into_iter().find(word).filter(|_| !self.rebooted) {
                     Some(word) => format!("word {word} is no position of a tape"),
                     None => return Ok(()),
                 }
             }
-            None if found.len() < StatePage::BYTES => "the page is cut short".to_owned(),
+            None if metadata.len() < StatePage::BYTES => "the page is cut short".to_owned(),
             None => return Ok(()),
         };
         let action = "a new one is made; the next writer compares and writes again all that is not durable";
-        self.mends(&path, 0, what, action);
+        self.mends(&path, 0, problem, action);
         if self.options.apply {
-            self.aside.keep(&path)?;
+            self.backup.keep(&path)?;
             remove(&path)?;
             // It said whether a flush had failed.
             StatePage::open(self.paths)?.fail(libc::EIO, FlushedFile::Durable, false);
@@ -57,15 +58,15 @@ impl RepairSession<'_> {
     fn cursors(&mut self) -> Result<()> {
         for name in Cursor::names(&self.paths.dir)? {
             let path = self.paths.run().join("cursors").join(&name);
-            let (offset, what) = match Cursor::open(&self.paths.dir, &name).and_then(|c| c.load()) {
+            let (offset, problem) = match Cursor::open(&self.paths.dir, &name).and_then(|c| c.load()) {
                 Ok(_) => continue,
-                Err(Error::Damage { offset, what, .. }) => (offset, what),
+                Err(Error::Damage { offset, reason, .. }) => (offset, reason),
                 Err(e @ (Error::ForeignTape { .. } | Error::ForeignVersion { .. })) => (0, e.to_string()),
                 // Not a cursor's name, or one that may not be opened: nothing of ours.
                 Err(_) => continue,
             };
             let action = "moved away: its place is lost, and its reader begins where it is opened";
-            self.move_away(&path, offset, &what, action)?;
+            self.move_away(&path, offset, &problem, action)?;
         }
         Ok(())
     }
@@ -80,14 +81,17 @@ impl RepairSession<'_> {
         self.move_away(&path, 0, "it is not lines of names and values", action)
     }
 
-    /// The record of the tape's origin. The tape itself has its beginning.
+    /// Repairs the record of the tape's origin. The tape itself shows where it begins.
     fn origin(&mut self) -> Result<()> {
-        let Err(Error::Damage { path, offset, what }) = OriginRecord::load(self.paths) else { return Ok(()) };
+        let Err(Error::Damage { path, offset, reason }) = OriginRecord::load(self.paths) else {
+            return Ok(());
+        };
         let action = "moved away: the next opening at an origin compares it with the oldest position";
-        self.move_away(&path, offset, &what, action)
+        self.move_away(&path, offset, &reason, action)
     }
 
-    /// The file that says where the hot segments are. Without it the next writer would not find what only they have.
+    /// Repairs the file that names the hot directory. Without that file the next writer would not find the data that
+    /// only the hot segments have.
     fn hot_name(&mut self, meta: &TapeManifest) -> Result<()> {
         let path = self.paths.hot();
         if !self.rebooted
@@ -107,11 +111,11 @@ impl RepairSession<'_> {
             String::from_utf8(bytes).ok().filter(|t| t.starts_with('/') && t.ends_with('\n'))
         };
         if let Some(text) = sound(bytes) {
-            let what = format!("the directory {} that it names is not there", text.trim_end());
+            let problem = format!("the directory {} that it names is not there", text.trim_end());
             let action =
                 "data that were only in shared memory are lost; the next writer resumes from the disk";
             if !self.closed {
-                self.stays(&path, 0, what, action);
+                self.stays(&path, 0, problem, action);
             }
             return Ok(());
         }
@@ -121,7 +125,7 @@ impl RepairSession<'_> {
                 let action = format!("made again: {}", dir.display());
                 self.mends(&path, 0, "it names no directory", action);
                 if self.options.apply {
-                    self.aside.keep(&path)?;
+                    self.backup.keep(&path)?;
                     write_whole(&path, format!("{}\n", dir.display()).as_bytes())?;
                 }
             }
@@ -135,16 +139,16 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    fn move_away(&mut self, path: &Path, offset: u64, what: &str, action: &str) -> Result<()> {
-        self.mends(path, offset, what, action);
+    fn move_away(&mut self, path: &Path, offset: u64, problem: &str, action: &str) -> Result<()> {
+        self.mends(path, offset, problem, action);
         if self.options.apply {
-            self.aside.move_away(path)?;
+            self.backup.move_away(path)?;
         }
         Ok(())
     }
 }
 
-/// The directory of hot segments of a tape where nobody names another.
+/// Returns the default hot directory of a tape.
 pub(crate) fn default_hot(dir: &Path, meta: &TapeManifest) -> Option<PathBuf> {
     let full = std::fs::canonicalize(dir).ok()?;
     let name = full.as_os_str().as_encoded_bytes();

@@ -27,18 +27,18 @@ pub(super) struct UnmendedRange {
 /// The remedy for a span with a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SpanRemedy {
-    /// It gets a checksum, because something else vouches for its bytes.
+    /// The span gets a checksum, because another file confirms its bytes.
     Sum,
-    /// Its bytes are those of the hot segment, for which the checksum vouches.
+    /// The hot segment supplies the span's bytes, which the checksum confirms.
     Twin,
-    /// It gets a checksum because you say so.
+    /// The span gets a checksum because you accept it.
     Accept,
-    /// It stays unchanged.
+    /// The span stays unchanged.
     Stay,
 }
 
 impl RepairSession<'_> {
-    /// Looks at all spans before the durable position; gives those that stay wounds.
+    /// Checks all spans before the durable position. Spans that stay damaged become wounds.
     pub(super) fn spans(
         &mut self,
         survey: &TapeSurvey,
@@ -49,39 +49,46 @@ impl RepairSession<'_> {
         let stored =
             if self.closed { StoredChecksumState::Covered } else { StoredChecksumState::AtLeastCovered };
         let mut open_is_right = true;
-        for of in survey.segments.iter().filter(|s| s.base < durable.position) {
-            let covered = (durable.position.0 - of.base.0).min(size);
-            let there =
-                if of.length < covered { of.length - of.length % survey.meta.span() } else { covered };
-            if there == 0 {
+        for segment_survey in survey.segments.iter().filter(|s| s.base < durable.position) {
+            let covered = (durable.position.0 - segment_survey.base.0).min(size);
+            let present_bytes = if segment_survey.length < covered {
+                segment_survey.length - segment_survey.length % survey.meta.span()
+            } else {
+                covered
+            };
+            if present_bytes == 0 {
                 continue;
             }
-            let checks = SegmentSums::load(self.paths, &survey.meta, of.index)?;
-            let segment = survey.open(of, false)?;
+            let checks = SegmentSums::load(self.paths, &survey.meta, segment_survey.index)?;
+            let segment = survey.open(segment_survey, false)?;
             let open = OpenSpan { sum: durable.open_sum, stored };
-            let twin = self.twin(survey, of)?;
+            let twin = self.twin(survey, segment_survey)?;
             let mut fates = Vec::new();
-            for i in 0..there.div_ceil(survey.meta.span()) {
-                let Some(fault) = checks.fault(&segment, i, there, open) else { continue };
-                let walked = fault.to <= of.frames_end || of.stop == SegmentScanEnd::Full;
+            for i in 0..present_bytes.div_ceil(survey.meta.span()) {
+                let Some(fault) = checks.fault(&segment, i, present_bytes, open) else { continue };
+                let walked =
+                    fault.to <= segment_survey.frames_end || segment_survey.stop == SegmentScanEnd::Full;
                 let fate = if fault.vouched {
                     SpanRemedy::Sum
-                } else if twin.as_ref().is_some_and(|t| checks.fault(t, i, there, open).is_none()) {
+                } else if twin.as_ref().is_some_and(|t| checks.fault(t, i, present_bytes, open).is_none()) {
                     SpanRemedy::Twin
                 } else if self.options.accept_unverified && walked {
                     SpanRemedy::Accept
                 } else {
                     SpanRemedy::Stay
                 };
-                self.report_span(of, fault, fate, walked);
+                self.report_span(segment_survey, fault, fate, walked);
                 if fate == SpanRemedy::Stay {
-                    wounds.push(UnmendedRange { from: of.base.plus(fault.from), to: of.base.plus(fault.to) });
+                    wounds.push(UnmendedRange {
+                        from: segment_survey.base.plus(fault.from),
+                        to: segment_survey.base.plus(fault.to),
+                    });
                     open_is_right &= fault.to < covered || covered == size;
                 }
                 fates.push((fault, fate));
             }
             if self.options.apply && fates.iter().any(|(_, fate)| *fate != SpanRemedy::Stay) {
-                self.mend_spans(survey, of, there, &fates, twin.as_ref())?;
+                self.mend_spans(survey, segment_survey, present_bytes, &fates, twin.as_ref())?;
             }
             let accepted =
                 |(fault, fate): &(SpanFault, SpanRemedy)| *fate == SpanRemedy::Accept && fault.to == covered;
@@ -95,17 +102,28 @@ impl RepairSession<'_> {
         Ok(wounds)
     }
 
-    /// The hot segment of the same index, if there still is one.
-    fn twin(&self, survey: &TapeSurvey, of: &SegmentSurvey) -> Result<Option<MappedSegment>> {
+    /// Maps the hot segment of the same index, if it still exists.
+    fn twin(&self, survey: &TapeSurvey, segment_survey: &SegmentSurvey) -> Result<Option<MappedSegment>> {
         let hot = SegmentLocator::from_manifest(self.paths.clone(), survey.meta).hot_place()?;
         let Some(hot) = hot.filter(|_| !self.rebooted) else { return Ok(None) };
-        MappedSegment::map(&segment_path(&hot, of.index), &survey.meta, of.index, false)
+        MappedSegment::map(
+            &segment_path(&hot, segment_survey.index),
+            &survey.meta,
+            segment_survey.index,
+            false,
+        )
     }
 
-    fn report_span(&mut self, of: &SegmentSurvey, fault: SpanFault, fate: SpanRemedy, walked: bool) {
-        let path = segment_path(&self.paths.segments(), of.index);
-        let (from, to) = (of.base.plus(fault.from), of.base.plus(fault.to));
-        let what = match fault.missing {
+    fn report_span(
+        &mut self,
+        segment_survey: &SegmentSurvey,
+        fault: SpanFault,
+        fate: SpanRemedy,
+        walked: bool,
+    ) {
+        let path = segment_path(&self.paths.segments(), segment_survey.index);
+        let (from, to) = (segment_survey.base.plus(fault.from), segment_survey.base.plus(fault.to));
+        let problem = match fault.missing {
             true => "the checksum was lost",
             false => "the bytes do not match their checksum: they are damaged, or it is",
         };
@@ -132,7 +150,7 @@ impl RepairSession<'_> {
             file: path,
             offset: HEADER_PAGE + fault.from,
             positions: Some((from, to)),
-            what: what.to_owned(),
+            problem: problem.to_owned(),
             remedy,
             action,
             mended: fate != SpanRemedy::Stay,
@@ -142,22 +160,26 @@ impl RepairSession<'_> {
     fn mend_spans(
         &mut self,
         survey: &TapeSurvey,
-        of: &SegmentSurvey,
+        segment_survey: &SegmentSurvey,
         covered: u64,
         fates: &[(SpanFault, SpanRemedy)],
         twin: Option<&MappedSegment>,
     ) -> Result<()> {
         let span = survey.meta.span();
-        let path = segment_path(&self.paths.segments(), of.index);
+        let path = segment_path(&self.paths.segments(), segment_survey.index);
         for (fault, _) in fates.iter().filter(|(_, fate)| *fate == SpanRemedy::Accept) {
             // Before it is done: a mark without a deed does no harm.
-            self.aside.log(&format!("unverified {} {}", of.base.plus(fault.from), of.base.plus(fault.to)))?;
+            self.backup.log(&format!(
+                "unverified {} {}",
+                segment_survey.base.plus(fault.from),
+                segment_survey.base.plus(fault.to)
+            ))?;
         }
         let from_twin: Vec<_> = fates.iter().filter(|(_, fate)| *fate == SpanRemedy::Twin).collect();
         if let Some(twin) = twin
             && !from_twin.is_empty()
         {
-            self.aside.keep(&path)?;
+            self.backup.keep(&path)?;
             let sealed = is_sealed(&path);
             unseal(&path)?;
             let file =
@@ -172,16 +194,16 @@ impl RepairSession<'_> {
                 seal_file(&path)?;
             }
         }
-        let sums_path = self.paths.crc(of.index);
+        let sums_path = self.paths.crc(segment_survey.index);
         let mut sums = read_start(&sums_path, survey.meta.segment_bytes / span * 4).unwrap_or_default();
         sums.truncate(sums.len() - sums.len() % 4);
-        let segment = survey.open(of, false)?;
+        let segment = survey.open(segment_survey, false)?;
         let mut changed = false;
         for (fault, _) in
             fates.iter().filter(|(_, fate)| matches!(fate, SpanRemedy::Sum | SpanRemedy::Accept))
         {
-            let at = (fault.from / span * 4) as usize;
-            if sums.len() < at {
+            let sum_offset = (fault.from / span * 4) as usize;
+            if sums.len() < sum_offset {
                 // The checksums before it are lost as well, and nobody has accepted those spans: there is no place
                 // for this one.
                 break;
@@ -189,8 +211,8 @@ impl RepairSession<'_> {
             // SAFETY: within the file, which nobody writes.
             let bytes = unsafe { segment.bytes(fault.from, (fault.to - fault.from) as usize) };
             let sum = span_sum(bytes, span).to_le_bytes();
-            match sums.get_mut(at..at + 4) {
-                Some(place) => place.copy_from_slice(&sum),
+            match sums.get_mut(sum_offset..sum_offset + 4) {
+                Some(old_sum) => old_sum.copy_from_slice(&sum),
                 None => sums.extend_from_slice(&sum),
             }
             changed = true;
@@ -203,7 +225,7 @@ impl RepairSession<'_> {
         }
         // Retention counts from its date.
         let dated = [&sums_path, &path].iter().find_map(|p| std::fs::metadata(p).ok()?.modified().ok());
-        let look = FileAttributes { read_only: is_sealed(&path), modified: dated };
-        self.aside.replace(&sums_path, &sums, &look)
+        let attributes = FileAttributes { read_only: is_sealed(&path), modified: dated };
+        self.backup.replace(&sums_path, &sums, &attributes)
     }
 }

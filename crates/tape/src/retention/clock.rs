@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Two clocks at one moment: the one that people set, and the one that nobody can.
+/// Two clocks read at the same moment: the wall clock, which people set, and the boot clock, which nobody can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
     /// Nanoseconds since 1970, as the machine's calendar has it; may jump.
@@ -17,7 +17,7 @@ pub struct ClockReading {
 pub struct ClockSource(Arc<dyn Fn() -> ClockReading + Send + Sync>);
 
 impl ClockSource {
-    /// A clock that asks `now`.
+    /// Makes a clock that calls `now` for each reading.
     pub fn new(now: impl Fn() -> ClockReading + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }

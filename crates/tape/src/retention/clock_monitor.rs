@@ -1,4 +1,4 @@
-//! Whether the calendar clock may be believed.
+//! Decides whether the wall clock can be trusted.
 //!
 //! ```text
 //!  wall ──────────┐            the clock since boot is the ruler: what the calendar gains on it, beyond a
@@ -6,10 +6,10 @@
 //!  time ──────────┴──┄┄┄┄┄┄    its age, until wall is back, or has run evenly for as long as the jump was wide
 //! ```
 //!
-//! Believing a jump forward of `J` only after `J` has passed means: a segment that goes too early by the true time
-//! has at least half the age limit. (It was finished before the jump, so it is at least `J` old; and what is at
-//! least `age - J` old goes.) Across a restart of the machine there is no ruler: the newest time the tape knows
-//! replaces it, and a later clock is believed after an hour at most.
+//! A jump forward of `J` is accepted only after `J` has passed. So a segment that is removed too early by the true time
+//! has at least half the age limit. (It was finished before the jump, so it is at least `J` old; and only segments at
+//! least `age - J` old are removed.) Across a restart of the machine there is no ruler. The newest time on the tape
+//! replaces it, and a later clock is accepted after an hour at most.
 
 use crate::disk::lock::field;
 use crate::retention::clock::ClockReading;
@@ -63,14 +63,14 @@ impl ClockMonitor {
             return None;
         }
         let jump = number("jump-ns").and_then(|ahead_ns| {
-            let (since, settle) = (number("jump-since-ns")?, number("jump-settle-ns")?);
-            Some(ClockJump { ahead_ns, since_boot_ns: since as u64, settle_ns: settle as u64 })
+            let (since, settle_ns) = (number("jump-since-ns")?, number("jump-settle-ns")?);
+            Some(ClockJump { ahead_ns, since_boot_ns: since as u64, settle_ns: settle_ns as u64 })
         });
         let jumps = number("jumps")? as u64;
         Some(Self { boot: boot.into(), time_ns: number("time-ns")?, boot_ns, jump, jumps })
     }
 
-    /// The time that a kept text knows, whichever boot it is of.
+    /// Returns the time in a stored text, whatever boot it belongs to.
     pub fn time_in(text: &str) -> Option<i64> {
         field(text, "time-ns")?.parse().ok()
     }
@@ -96,20 +96,20 @@ impl ClockMonitor {
         (self.time_ns, self.jump.is_none())
     }
 
-    /// By how much the calendar has jumped, while it is not believed.
+    /// Returns by how many nanoseconds the wall clock has jumped, while the jump is not accepted.
     pub fn jump_ns(&self) -> Option<i64> {
         self.jump.map(|j| j.ahead_ns)
     }
 
-    /// As lines of `name value`.
+    /// Writes the state as lines of `name value`.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "boot {}\nboot-ns {}\ntime-ns {}\njumps {}\n",
             self.boot, self.boot_ns, self.time_ns, self.jumps
         );
         if let Some(j) = self.jump {
-            let (ahead, since, settle) = (j.ahead_ns, j.since_boot_ns, j.settle_ns);
-            text += &format!("jump-ns {ahead}\njump-since-ns {since}\njump-settle-ns {settle}\n");
+            let (ahead_ns, since, settle_ns) = (j.ahead_ns, j.since_boot_ns, j.settle_ns);
+            text += &format!("jump-ns {ahead_ns}\njump-since-ns {since}\njump-settle-ns {settle_ns}\n");
         }
         text
     }
@@ -121,45 +121,52 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn at(wall_s: i64, boot_s: u64) -> ClockReading {
+    fn reading_at(wall_s: i64, boot_s: u64) -> ClockReading {
         ClockReading { wall_ns: wall_s * S, boot_ns: boot_s * S as u64 }
     }
 
     /// An operator's typing error in a date once would have emptied a tape.
     #[test]
     fn a_jump_is_not_believed_until_it_is_back_or_as_old_as_it_is_wide() {
-        let mut ruler = ClockMonitor::begin("b", at(1000, 0), None);
-        assert_eq!(ruler.look(at(1100, 100)), (1100 * S, true));
-        assert_eq!(ruler.look(at(1209, 200)), (1209 * S, true), "a clock that is set by seconds is believed");
-        assert_eq!(ruler.look(at(5309, 300)), (1309 * S, false));
-        assert_eq!(ruler.look(at(6309, 1300)), (2309 * S, false));
+        let mut ruler = ClockMonitor::begin("b", reading_at(1000, 0), None);
+        assert_eq!(ruler.look(reading_at(1100, 100)), (1100 * S, true));
+        assert_eq!(
+            ruler.look(reading_at(1209, 200)),
+            (1209 * S, true),
+            "a clock that is set by seconds is believed"
+        );
+        assert_eq!(ruler.look(reading_at(5309, 300)), (1309 * S, false));
+        assert_eq!(ruler.look(reading_at(6309, 1300)), (2309 * S, false));
         assert_eq!((ruler.jump_ns(), ruler.jumps), (Some(4000 * S), 1));
-        let kept = ClockMonitor::resume(&ruler.to_text(), "b", at(6309, 1301)).unwrap();
-        assert_eq!(kept, ruler);
-        let mut back = kept.clone();
-        assert_eq!(back.look(at(2410, 1400)), (2410 * S, true), "it is back");
-        let mut stays = kept;
-        assert_eq!(stays.look(at(9308, 4299)), (5308 * S, false));
-        assert_eq!(stays.look(at(9309, 4300)), (9309 * S, true), "4000 s wide, even for 4000 s");
-        assert_eq!(ruler.look(at(0, 1400)), (2409 * S, false), "and another one, backwards");
+        let resumed_monitor = ClockMonitor::resume(&ruler.to_text(), "b", reading_at(6309, 1301)).unwrap();
+        assert_eq!(resumed_monitor, ruler);
+        let mut back = resumed_monitor.clone();
+        assert_eq!(back.look(reading_at(2410, 1400)), (2410 * S, true), "it is back");
+        let mut stays = resumed_monitor;
+        assert_eq!(stays.look(reading_at(9308, 4299)), (5308 * S, false));
+        assert_eq!(stays.look(reading_at(9309, 4300)), (9309 * S, true), "4000 s wide, even for 4000 s");
+        assert_eq!(ruler.look(reading_at(0, 1400)), (2409 * S, false), "and another one, backwards");
         assert_eq!(ruler.jumps, 2);
     }
 
     #[test]
     fn what_was_kept_in_another_boot_is_a_time_and_no_ruler() {
-        let mut old = ClockMonitor::begin("a", at(1000, 500), None);
-        old.look(at(1100, 600));
+        let mut old = ClockMonitor::begin("a", reading_at(1000, 500), None);
+        old.look(reading_at(1100, 600));
         let text = old.to_text();
-        assert!(ClockMonitor::resume(&text, "b", at(1200, 5)).is_none());
-        assert!(ClockMonitor::resume(&text, "a", at(1200, 5)).is_none(), "the boot clock cannot go back");
-        assert!(ClockMonitor::resume("boot a\ntime-ns x\n", "a", at(1200, 5)).is_none());
+        assert!(ClockMonitor::resume(&text, "b", reading_at(1200, 5)).is_none());
+        assert!(
+            ClockMonitor::resume(&text, "a", reading_at(1200, 5)).is_none(),
+            "the boot clock cannot go back"
+        );
+        assert!(ClockMonitor::resume("boot a\ntime-ns x\n", "a", reading_at(1200, 5)).is_none());
         assert_eq!(ClockMonitor::time_in(&text), Some(1100 * S));
         // The machine was off for a week, or the clock is wrong: nothing distinguishes the two, so it waits an hour.
         let week = 7 * 86_400;
-        let mut ruler = ClockMonitor::begin("b", at(1100 + week, 5), ClockMonitor::time_in(&text));
-        assert_eq!(ruler.look(at(1101 + week, 6)), (1101 * S, false));
-        assert_eq!(ruler.look(at(1100 + week + 3600, 3605)), ((4700 + week) * S, true));
-        let mut behind = ClockMonitor::begin("b", at(0, 5), Some(1100 * S));
-        assert_eq!((behind.look(at(1, 6)), behind.jumps), ((1101 * S, false), 1));
+        let mut ruler = ClockMonitor::begin("b", reading_at(1100 + week, 5), ClockMonitor::time_in(&text));
+        assert_eq!(ruler.look(reading_at(1101 + week, 6)), (1101 * S, false));
+        assert_eq!(ruler.look(reading_at(1100 + week + 3600, 3605)), ((4700 + week) * S, true));
+        let mut slow_monitor = ClockMonitor::begin("b", reading_at(0, 5), Some(1100 * S));
+        assert_eq!((slow_monitor.look(reading_at(1, 6)), slow_monitor.jumps), ((1101 * S, false), 1));
     }
 }

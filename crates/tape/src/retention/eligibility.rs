@@ -47,7 +47,7 @@ impl RemovalHook {
     /// Announces that everything before `oldest` will be removed.
     ///
     /// # Errors
-    /// Why it must not go yet.
+    /// Fails with the reason if it must not be removed yet.
     pub fn call(&self, dir: &Path, oldest: Position) -> std::result::Result<(), String> {
         (self.0)(dir, oldest)
     }
@@ -63,7 +63,7 @@ impl fmt::Debug for RemovalHook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FinishedSegment {
     pub index: u64,
-    pub at_ns: i64,
+    pub finished_ns: i64,
 }
 
 /// The state of the tape that the limits are compared with.
@@ -72,16 +72,16 @@ pub(crate) struct RetentionInputs<'a> {
     pub segment_bytes: u64,
     /// Recorded up to here.
     pub recorded: Position,
-    /// The time; none while it cannot be believed, and then nothing goes for its age.
+    /// The time; `None` while it cannot be trusted. Then no segment is removed because of its age.
     pub now_ns: Option<i64>,
     /// Where the named cursors are.
     pub cursors: &'a [Position],
 }
 
-/// Index of the first segment that stays.
+/// Returns the index of the first segment that stays.
 ///
-/// A segment was finished no sooner than those before it, whatever its own time says: a clock that was slow for a
-/// while makes nothing older. A time in the future says nothing, and its segment goes with the next one that goes.
+/// A segment is finished no sooner than the segments before it, whatever its own time says: a slow clock makes no
+/// segment older. A time in the future is ignored, and its segment is removed with the next one.
 pub(crate) fn first_kept<'a>(
     limits: &RetentionLimits,
     finished: impl IntoIterator<Item = &'a FinishedSegment>,
@@ -92,10 +92,10 @@ pub(crate) fn first_kept<'a>(
     if let Some(now) = reach.now_ns.filter(|_| limits.is_timed()) {
         let mut latest = i64::MIN;
         for segment in finished {
-            if segment.at_ns > now {
+            if segment.finished_ns > now {
                 continue;
             }
-            latest = latest.max(segment.at_ns);
+            latest = latest.max(segment.finished_ns);
             if !is_over(limits, latest, now) {
                 break;
             }
@@ -108,14 +108,14 @@ pub(crate) fn first_kept<'a>(
     keep.min(last_of(reach.recorded, size))
 }
 
-/// The segment of a tape's end: the one before, where the next has not begun.
+/// Returns the segment of a tape's end: the segment before, if the next segment has not begun.
 fn last_of(end: Position, size: u64) -> u64 {
     end.0.saturating_sub(1) / size
 }
 
-fn is_over(limits: &RetentionLimits, at_ns: i64, now_ns: i64) -> bool {
-    let age = now_ns.saturating_sub(at_ns);
-    let days = now_ns.div_euclid(DAY_NS).saturating_sub(at_ns.div_euclid(DAY_NS));
+fn is_over(limits: &RetentionLimits, finished_ns: i64, now_ns: i64) -> bool {
+    let age = now_ns.saturating_sub(finished_ns);
+    let days = now_ns.div_euclid(DAY_NS).saturating_sub(finished_ns.div_euclid(DAY_NS));
     limits.age.is_some_and(|max| i128::from(age) > max.as_nanos().min(i64::MAX as u128) as i128)
         || limits.days.is_some_and(|max| days >= i64::from(max))
 }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rules one by one, for one segment, without a shortcut.
+    /// Applies the rules to a single segment, each in turn, without a shortcut.
     fn stays(
         limits: &RetentionLimits,
         all: &[FinishedSegment],
@@ -142,24 +142,25 @@ mod tests {
         if recorded <= end {
             return true;
         }
-        let held = limits.hold_for_cursors.is_some_and(|bytes| {
+        let is_held_by_cursor = limits.hold_for_cursors.is_some_and(|bytes| {
             let near = end + bytes > recorded;
             near && reach.cursors.iter().any(|c| c.0 < end)
         });
-        if held {
+        if is_held_by_cursor {
             return true;
         }
         // It goes if it, or any later one, is over a limit: the rest goes before it.
-        let over = |segment: &FinishedSegment| {
+        let is_over_limit = |segment: &FinishedSegment| {
             let by_bytes = limits.bytes.is_some_and(|b| (segment.index + 1) * size + b <= recorded);
             let by_time = reach.now_ns.is_some_and(|now| {
-                let before = all.iter().filter(|f| f.index <= segment.index && f.at_ns <= now);
-                let at = before.map(|f| f.at_ns).max();
-                segment.at_ns <= now && at.is_some_and(|at| is_over(limits, at, now))
+                let before = all.iter().filter(|f| f.index <= segment.index && f.finished_ns <= now);
+                let newest_ns = before.map(|f| f.finished_ns).max();
+                segment.finished_ns <= now
+                    && newest_ns.is_some_and(|finish_ns| is_over(limits, finish_ns, now))
             });
             by_bytes || by_time
         };
-        !all.iter().filter(|f| f.index >= index).any(over)
+        !all.iter().filter(|f| f.index >= index).any(is_over_limit)
     }
 
     proptest! {
@@ -185,7 +186,7 @@ mod tests {
             let finished: Vec<_> = times
                 .iter()
                 .enumerate()
-                .map(|(i, t)| FinishedSegment { index: first + i as u64, at_ns: t * QUARTER })
+                .map(|(i, t)| FinishedSegment { index: first + i as u64, finished_ns: t * QUARTER })
                 .collect();
             let segment_bytes = 256;
             let recorded =

@@ -1,8 +1,8 @@
-//! Retention, as it is applied: by the recorder of a tape in passes, or by a command to a tape that nobody writes.
+//! Applies retention: the recorder of a tape does so in passes, or a command on a tape that no process writes.
 //!
-//! A pass decides (`eligibility`) and announces on the state page. When the notice has passed it calls the hook,
-//! makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it to its
-//! end. The file `run/retention` holds what a pass must remember beyond a death, as lines of `name value`.
+//! A pass decides (`eligibility`) and announces on the state page. After the notice period it calls the hook, makes
+//! durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it to its end. The
+//! file `run/retention` stores the state that a pass needs after a death, as lines of `name value`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -32,7 +32,7 @@ use crate::retention::eligibility::{FinishedSegment, RemovalOptions, RetentionIn
 #[derive(Debug, Default)]
 pub(crate) struct RetentionEnforcer {
     removal: RemovalOptions,
-    known: Option<RetentionState>,
+    retention_state: Option<RetentionState>,
     /// A segment was finished since the last pass.
     due: bool,
     next_boot_ns: u64,
@@ -52,7 +52,7 @@ struct RetentionState {
     kept_boot_ns: Option<u64>,
 }
 
-/// Announcements on their way; a further one goes with the last.
+/// Greatest number of pending announcements; a further one joins the last.
 const ANNOUNCED_MAX: usize = 64;
 /// Time between two passes when no segment is finished.
 const PASS_NS: u64 = 1_000_000_000;
@@ -62,27 +62,28 @@ impl RetentionEnforcer {
         Self { removal, ..Self::default() }
     }
 
-    /// When a segment that is finished now was finished.
+    /// Returns the finish time for a segment that is finished now.
     pub fn finish_time(&self) -> SystemTime {
         let now = self.removal.clock.now();
-        let believed = self.known.as_ref().filter(|k| k.ruler.jump_ns().is_some());
+        let believed = self.retention_state.as_ref().filter(|k| k.ruler.jump_ns().is_some());
         let ns = believed.map_or(now.wall_ns, |k| k.ruler.clone().look(now).0);
         SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(ns.max(0) as u64)
     }
 
     /// Takes a segment that was just finished.
-    pub fn add_finished(&mut self, index: u64, at: SystemTime) {
+    pub fn add_finished(&mut self, index: u64, finish_time: SystemTime) {
         self.due = true;
-        let Some(known) = &mut self.known else { return };
-        let at_ns = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
+        let Some(retention) = &mut self.retention_state else { return };
+        let finished_ns =
+            finish_time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
         // After an error a segment is followed again.
-        while known.finished.back().is_some_and(|f| f.index >= index) {
-            known.finished.pop_back();
+        while retention.finished.back().is_some_and(|f| f.index >= index) {
+            retention.finished.pop_back();
         }
-        known.finished.push_back(FinishedSegment { index, at_ns });
+        retention.finished.push_back(FinishedSegment { index, finished_ns });
     }
 
-    /// Decides and announces; gives the first segment that stays when any are to go now.
+    /// Decides and announces. Returns the first segment that stays, if any segments must be removed now.
     pub fn pass(
         &mut self,
         live: &SegmentLocator,
@@ -90,7 +91,7 @@ impl RetentionEnforcer {
         recorded: Position,
     ) -> Result<Option<u64>> {
         let limits = state.retention();
-        if !limits.is_limited() && self.known.is_none() {
+        if !limits.is_limited() && self.retention_state.is_none() {
             return Ok(None);
         }
         let now = self.removal.clock.now();
@@ -99,11 +100,11 @@ impl RetentionEnforcer {
         }
         self.due = false;
         self.next_boot_ns = now.boot_ns.saturating_add(PASS_NS);
-        if self.known.is_none() {
-            self.known = Some(RetentionState::load(live, now, recorded)?);
+        if self.retention_state.is_none() {
+            self.retention_state = Some(RetentionState::load(live, now, recorded)?);
         }
-        let known = self.known.as_mut().expect("loaded above");
-        let (time, believed) = known.ruler.look(now);
+        let retention = self.retention_state.as_mut().expect("loaded above");
+        let (time, believed) = retention.ruler.look(now);
         let size = live.meta.segment_bytes;
         let cursors = match limits.hold_for_cursors {
             Some(_) => cursors(&live.paths.dir)?,
@@ -115,47 +116,50 @@ impl RetentionEnforcer {
             now_ns: believed.then_some(time),
             cursors: &cursors,
         };
-        let keep = first_kept(&limits, &known.finished, &reach);
-        known.announce(keep, now);
+        let keep = first_kept(&limits, &retention.finished, &reach);
+        retention.announce(keep, now);
         let notice_ns = u64::try_from(limits.notice.as_nanos()).unwrap_or(u64::MAX);
-        let ripe = known.announced.iter().filter(|(_, at)| now.boot_ns.saturating_sub(*at) >= notice_ns);
+        let ripe = retention
+            .announced
+            .iter()
+            .filter(|(_, announced_boot_ns)| now.boot_ns.saturating_sub(*announced_boot_ns) >= notice_ns);
         let ripe = ripe.map(|(index, _)| *index).max();
-        if let Some((_, at)) = known.announced.front() {
-            self.next_boot_ns = self.next_boot_ns.min(at.saturating_add(notice_ns));
+        if let Some((_, first_boot_ns)) = retention.announced.front() {
+            self.next_boot_ns = self.next_boot_ns.min(first_boot_ns.saturating_add(notice_ns));
         }
-        let announced = known.announced.back().map_or(known.oldest, |(index, _)| *index);
-        let place = |index: u64| Position(index.saturating_mul(size));
-        state.announce(place(known.oldest), place(announced));
-        known.keep(&live.paths, now, false);
+        let announced = retention.announced.back().map_or(retention.oldest, |(index, _)| *index);
+        let position_of = |index: u64| Position(index.saturating_mul(size));
+        state.announce(position_of(retention.oldest), position_of(announced));
+        retention.keep(&live.paths, now, false);
         Ok(ripe)
     }
 
     /// Removes everything before segment `keep`, which is announced, recorded and durable.
     pub fn remove(&mut self, live: &SegmentLocator, state: &StatePage, keep: u64) {
-        let Some(known) = &mut self.known else { return };
+        let Some(retention) = &mut self.retention_state else { return };
         let size = live.meta.segment_bytes;
         match remove_before(&live.paths, &live.meta, &self.removal, keep) {
             Ok(_) => {
-                known.trouble = None;
-                known.oldest = keep;
-                while known.announced.front().is_some_and(|(index, _)| *index <= keep) {
-                    known.announced.pop_front();
+                retention.trouble = None;
+                retention.oldest = keep;
+                while retention.announced.front().is_some_and(|(index, _)| *index <= keep) {
+                    retention.announced.pop_front();
                 }
-                while known.finished.front().is_some_and(|f| f.index < keep) {
-                    known.finished.pop_front();
+                while retention.finished.front().is_some_and(|f| f.index < keep) {
+                    retention.finished.pop_front();
                 }
-                let announced = known.announced.back().map_or(keep, |(index, _)| *index);
+                let announced = retention.announced.back().map_or(keep, |(index, _)| *index);
                 state.announce(Position(keep * size), Position(announced * size));
             }
             // Nothing of the writer's: it continues, and the next pass tries again.
-            Err(e) => known.trouble = Some(e.to_string().replace('\n', " ")),
+            Err(e) => retention.trouble = Some(e.to_string().replace('\n', " ")),
         }
     }
 
-    /// Keeps what the next one must know, at the end of a recorder.
+    /// Stores the state that the next recorder needs, at the end of a recorder.
     pub fn save_state(&mut self, live: &SegmentLocator) {
-        if let Some(known) = &mut self.known {
-            known.keep(&live.paths, self.removal.clock.now(), true);
+        if let Some(retention) = &mut self.retention_state {
+            retention.keep(&live.paths, self.removal.clock.now(), true);
         }
     }
 }
@@ -171,12 +175,14 @@ impl RetentionState {
         let finished = finished(&live.paths, recorded.0 / size)?;
         let text = String::from_utf8(read_small(&live.paths.retention()).unwrap_or_default());
         let (text, boot) = (text.unwrap_or_default(), boot_id());
-        let newest = finished.iter().map(|f| f.at_ns).max().max(ClockMonitor::time_in(&text));
+        let newest = finished.iter().map(|f| f.finished_ns).max().max(ClockMonitor::time_in(&text));
         let ruler = ClockMonitor::resume(&text, &boot, now);
         let mut announced = VecDeque::new();
         if ruler.is_some() {
             for line in text.lines().filter_map(|l| l.strip_prefix("announced ")).take(ANNOUNCED_MAX) {
-                let pair = line.split_once(' ').and_then(|(i, at)| Some((i.parse().ok()?, at.parse().ok()?)));
+                let pair = line
+                    .split_once(' ')
+                    .and_then(|(i, boot_ns)| Some((i.parse().ok()?, boot_ns.parse().ok()?)));
                 let last = announced.back().map_or(oldest, |(index, _)| *index);
                 announced.extend(pair.filter(|(index, _): &(u64, u64)| *index > last));
             }
@@ -186,12 +192,14 @@ impl RetentionState {
     }
 
     fn announce(&mut self, keep: u64, now: ClockReading) {
-        // A segment that is kept after all, because a cursor came or the clock is not believed, is not announced any
-        // more.
-        while let Some((_, at)) = self.announced.back().copied().filter(|(last, _)| *last > keep) {
+        // A segment that stays after all, because a new cursor needs it or the clock is not trusted, is no longer
+        // announced.
+        while let Some((_, announced_boot_ns)) =
+            self.announced.back().copied().filter(|(last, _)| *last > keep)
+        {
             self.announced.pop_back();
             if self.announced.back().map_or(self.oldest, |(index, _)| *index) < keep {
-                self.announced.push_back((keep, at));
+                self.announced.push_back((keep, announced_boot_ns));
             }
         }
         let last = self.announced.back().map_or(self.oldest, |(index, _)| *index);
@@ -203,16 +211,18 @@ impl RetentionState {
         }
     }
 
-    /// Writes what the next one must know, about once in a pass.
+    /// Writes the state that the next recorder needs, about once in a pass.
     fn keep(&mut self, paths: &TapePaths, now: ClockReading, at_once: bool) {
-        let fresh = self.kept_boot_ns.is_some_and(|at| now.boot_ns.saturating_sub(at) < PASS_NS);
+        let fresh = self
+            .kept_boot_ns
+            .is_some_and(|saved_boot_ns| now.boot_ns.saturating_sub(saved_boot_ns) < PASS_NS);
         if fresh && !at_once {
             return;
         }
         self.kept_boot_ns = Some(now.boot_ns);
         let mut text = self.ruler.to_text();
-        for (index, at) in &self.announced {
-            text += &format!("announced {index} {at}\n");
+        for (index, boot_ns) in &self.announced {
+            text += &format!("announced {index} {boot_ns}\n");
         }
         if let Some(trouble) = &self.trouble {
             text += &format!("trouble {}\n", trouble.chars().take(1000).collect::<String>());
@@ -222,20 +232,20 @@ impl RetentionState {
     }
 }
 
-/// The segments before `index` that have checksums, with the times at which they were finished.
+/// Lists the segments before `index` that have checksums, with the times at which they were finished.
 fn finished(paths: &TapePaths, index: u64) -> Result<VecDeque<FinishedSegment>> {
     let mut out = VecDeque::new();
     for index in list_segments(&paths.segments())?.into_iter().filter(|&i| i < index) {
         if let Ok(meta) = fs::metadata(paths.crc(index)) {
-            let at_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
-            out.push_back(FinishedSegment { index, at_ns });
+            let finished_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+            out.push_back(FinishedSegment { index, finished_ns });
         }
     }
     Ok(out)
 }
 
-/// The positions where the named cursors of the tape in `dir` continue: a cursor after the point of a cut needs the
-/// tape from the cut on. A broken cursor, or one without a place yet, holds nothing.
+/// Returns the positions where the named cursors of the tape in `dir` continue. A cursor after the point of a cut needs
+/// the tape from the cut on. A broken cursor, or a cursor without a position yet, holds nothing.
 fn cursors(dir: &Path) -> Result<Vec<Position>> {
     let mut out = Vec::new();
     for name in Cursor::names(dir)? {
@@ -248,7 +258,7 @@ fn cursors(dir: &Path) -> Result<Vec<Position>> {
     Ok(out)
 }
 
-/// The files of segment `index`, in the order in which they are removed.
+/// Returns the files of segment `index`, in the order in which they are removed.
 fn files(paths: &TapePaths, index: u64) -> [PathBuf; 3] {
     [segment_path(&paths.segments(), index), paths.index(index), paths.crc(index)]
 }
@@ -264,17 +274,19 @@ fn remove_before(
     removal: &RemovalOptions,
     keep: u64,
 ) -> Result<(u64, u64)> {
-    let place = paths.segments();
-    let mut old: BTreeSet<u64> = list_segments(&place)?.into_iter().filter(|&i| i < keep).collect();
+    let segments_dir = paths.segments();
+    let mut old: BTreeSet<u64> = list_segments(&segments_dir)?.into_iter().filter(|&i| i < keep).collect();
     let count = old.len() as u64;
-    // A removal that was killed left files beside a segment that is gone.
-    old.extend(list_indexes(&place)?.into_iter().chain(list_sums(&place)?).filter(|&i| i < keep));
+    // A killed removal has left files of a segment that no longer exists.
+    old.extend(
+        list_indexes(&segments_dir)?.into_iter().chain(list_sums(&segments_dir)?).filter(|&i| i < keep),
+    );
     if old.is_empty() {
         return Ok((0, 0));
     }
     if let Some(before) = &removal.before {
         let called = before.call(&paths.dir, Position(keep * meta.segment_bytes));
-        called.map_err(|what| Error::NotRemoved { path: paths.dir.clone(), what })?;
+        called.map_err(|reason| Error::NotRemoved { path: paths.dir.clone(), reason })?;
     }
     let mut freed = 0;
     // Removing a file that is open takes its name at once and its blocks when it is closed, which is what takes long.
@@ -307,13 +319,14 @@ pub struct RemovalReport {
     pub oldest: Position,
 }
 
-/// Applies `limits` to the tape in `dir`, which nobody writes, at once and without notice; `dry` only reports.
+/// Applies `limits` to the tape in `dir`, which no process writes, at once and without notice; `dry` only reports.
 ///
-/// The dictionary log must cover what goes, so only what is durable goes, and never the segment of the end.
+/// The dictionary log must cover the removed part. So only durable segments are removed, and never the segment of the
+/// end.
 ///
 /// # Errors
-/// A writer or recorder that has the tape open (it retains for itself), a clock that is behind the newest segment
-/// while a limit is one of time, `removal.before`'s refusal, or the system's.
+/// Fails if a writer or recorder has the tape open (it applies retention itself), if a limit needs the time and the
+/// clock is behind the newest segment, or if `removal.before` or the system refuses.
 pub fn retain(
     dir: &Path,
     limits: &RetentionLimits,
@@ -339,7 +352,7 @@ fn locks(paths: &TapePaths) -> Result<(FileLock, FileLock)> {
     if let Some(holder) = lock_writer_pid(paths)? {
         return Err(Error::Locked { path: paths.writer_lock(), holder });
     }
-    Ok((FileLock::take(&paths.writer_lock())?, FileLock::take(&paths.recorder_lock())?))
+    Ok((FileLock::acquire(&paths.writer_lock())?, FileLock::acquire(&paths.recorder_lock())?))
 }
 
 fn retain_locked(
@@ -355,10 +368,11 @@ fn retain_locked(
     let oldest = all.first().copied().unwrap_or(0);
     let finished = finished(paths, recorded.0 / size)?;
     let now = removal.clock.now().wall_ns;
-    if let Some(newest) = finished.back().filter(|f| limits.is_timed() && f.at_ns > now + TOLERANCE_NS) {
+    if let Some(newest) = finished.back().filter(|f| limits.is_timed() && f.finished_ns > now + TOLERANCE_NS)
+    {
         return Err(Error::Clock {
             path: paths.crc(newest.index),
-            ahead_s: (newest.at_ns - now) / 1_000_000_000,
+            ahead_s: (newest.finished_ns - now) / 1_000_000_000,
         });
     }
     let cursors = cursors(&paths.dir)?;
@@ -395,22 +409,24 @@ pub(crate) fn count_held(
     let now_ns = Some(RemovalOptions::default().clock.now().wall_ns);
     let reach = RetentionInputs { segment_bytes: meta.segment_bytes, recorded, now_ns, cursors: &cursors };
     let free = RetentionLimits { hold_for_cursors: None, ..limits.clone() };
-    let (with, without) = (first_kept(limits, &finished, &reach), first_kept(&free, &finished, &reach));
-    Ok(without.saturating_sub(with.max(oldest)))
+    let (first_with_hold, first_without_hold) =
+        (first_kept(limits, &finished, &reach), first_kept(&free, &finished, &reach));
+    Ok(first_without_hold.saturating_sub(first_with_hold.max(oldest)))
 }
 
-/// A warning in words if retention of the tape in `dir` does not follow the limits; none if it does. Cheap.
+/// Explains why retention of the tape in `dir` does not follow the limits. Returns `None` if it does. The call is
+/// cheap.
 pub fn retention_warning(dir: &Path) -> Option<String> {
     let (jump_ns, jumps, trouble) = kept_state(&TapePaths { dir: dir.into() });
     let jump = jump_ns.map(|ns| {
         let s = ns / 1_000_000_000;
         format!("the clock has jumped by {s} s (jump {jumps}); nothing goes for its age or day until it is believed")
     });
-    jump.or(trouble.map(|what| format!("nothing could be removed: {what}")))
+    jump.or(trouble.map(|reason| format!("nothing could be removed: {reason}")))
 }
 
-/// The warnings in `run/retention`: by how much the clock has jumped while it is not believed, how often it jumped,
-/// and why nothing could be removed.
+/// Reads the warnings in `run/retention`: the nanoseconds of a clock jump that is not accepted yet, the number of
+/// jumps, and why nothing could be removed.
 pub(crate) fn kept_state(paths: &TapePaths) -> (Option<i64>, u64, Option<String>) {
     let text = String::from_utf8(read_small(&paths.retention()).unwrap_or_default()).unwrap_or_default();
     let number = |name| field(&text, name)?.parse::<i64>().ok();

@@ -12,7 +12,7 @@ use crate::trust::segment_sums::SegmentSums;
 use crate::trust::span::extend_with_zeros;
 use crate::trust::survey::{SegmentScanEnd, SegmentSurvey, TapeSurvey};
 
-/// The durable position of a tape whose file `durable` is lost, and the last position of which checksums say anything.
+/// The durable position of a tape whose file `durable` is lost, and the last position that any checksum covers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RebuiltDurableMark {
     pub durable: DurableMark,
@@ -20,11 +20,11 @@ pub(crate) struct RebuiltDurableMark {
     pub summed: Position,
 }
 
-/// Makes the file `durable` of a tape again, from what its checksums vouch for and no more: for
-/// [`crate::WriterOptions::truncate_damage`], which cuts off the rest.
+/// Rebuilds the file `durable` of a tape from its checksums alone. [`crate::WriterOptions::truncate_damage`] uses it,
+/// and then cuts off the rest.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// Fails if a file cannot be read or written.
 pub(crate) fn remake_durable(live: &SegmentLocator) -> Result<DurableMark> {
     let survey = TapeSurvey::scan_segments(&live.paths, &live.meta)?;
     let mut position = survey.first();
@@ -42,10 +42,10 @@ pub(crate) fn remake_durable(live: &SegmentLocator) -> Result<DurableMark> {
     Ok(durable)
 }
 
-/// How far the tape was durable, as its frames and checksums say.
+/// Computes how far the tape was durable, from its frames and checksums.
 ///
-/// A closed tape was durable up to its end, any other one up to the last checksum that matches. Bytes before that
-/// which do not match are damaged, and not the end.
+/// A closed tape was durable up to its end, any other tape up to the last checksum that matches. Earlier bytes that do
+/// not match are damaged; they are not the end.
 pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurableMark> {
     let (mut matched, mut summed) = (survey.first(), survey.first());
     for segment in &survey.segments {
@@ -66,8 +66,8 @@ pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurable
     Ok(RebuiltDurableMark { durable, summed })
 }
 
-/// Why the file `durable` must be of an earlier moment than the tape, if it is: a tape that was closed is durable to its
-/// end, and only what is durable is sealed.
+/// Explains why the file `durable` must be older than the tape, if it is. A closed tape is durable to its end, and only
+/// durable segments are sealed.
 pub(crate) fn why_older(survey: &TapeSurvey, durable: &DurableMark, closed: bool) -> Option<String> {
     let (says, end) = (durable.position, survey.end().0);
     if closed && says < end {
@@ -75,15 +75,19 @@ pub(crate) fn why_older(survey: &TapeSurvey, durable: &DurableMark, closed: bool
             "it says that the tape ends at position {says}, and the tape was closed at {end}"
         ));
     }
-    let place = survey.paths.segments();
-    let sealed = |of: &&SegmentSurvey| {
-        of.base.plus(survey.meta.segment_bytes) > says && is_sealed(&segment_path(&place, of.index))
+    let segments_dir = survey.paths.segments();
+    let sealed = |segment: &&SegmentSurvey| {
+        segment.base.plus(survey.meta.segment_bytes) > says
+            && is_sealed(&segment_path(&segments_dir, segment.index))
     };
-    let of = survey.segments.iter().find(sealed)?;
-    Some(format!("it says that the tape is durable to position {says}, and segment {} is sealed", of.index))
+    let sealed_segment = survey.segments.iter().find(sealed)?;
+    Some(format!(
+        "it says that the tape is durable to position {says}, and segment {} is sealed",
+        sealed_segment.index
+    ))
 }
 
-/// The sum of the bytes before `position` in its span.
+/// Computes the checksum of the bytes before `position` in its span.
 pub(crate) fn open_sum(survey: &TapeSurvey, position: Position) -> Result<Option<u32>> {
     let TapeManifest { segment_bytes, .. } = survey.meta;
     let to = position.0 % segment_bytes;
@@ -91,13 +95,15 @@ pub(crate) fn open_sum(survey: &TapeSurvey, position: Position) -> Result<Option
     if from == to {
         return Ok(Some(0));
     }
-    let Some(of) = survey.segment_at(position).filter(|s| s.length >= to) else { return Ok(None) };
-    let segment = survey.open(of, false)?;
+    let Some(segment_survey) = survey.segment_at(position).filter(|s| s.length >= to) else {
+        return Ok(None);
+    };
+    let segment = survey.open(segment_survey, false)?;
     // SAFETY: within the file, which nobody writes.
     Ok(Some(crc32c::crc32c(unsafe { segment.bytes(from, (to - from) as usize) })))
 }
 
-/// Data offset up to which checksums vouch for a segment from its start.
+/// Returns the data offset up to which checksums cover a segment from its start.
 fn vouched_from_start(survey: &TapeSurvey, segment: &SegmentSurvey) -> Result<u64> {
     let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
     let mut vouched = 0;
@@ -113,21 +119,27 @@ fn vouched_from_start(survey: &TapeSurvey, segment: &SegmentSurvey) -> Result<u6
     Ok(vouched)
 }
 
-/// Data offset up to which the checksum of span `i` matches: the whole span, or some lines of it and zeros.
-fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) -> Result<Option<u64>> {
+/// Returns the data offset up to which the checksum of span `i` matches: the whole span, or some of its lines with
+/// zeros after them.
+fn matches(
+    survey: &TapeSurvey,
+    segment_survey: &SegmentSurvey,
+    sums: &SegmentSums,
+    i: u64,
+) -> Result<Option<u64>> {
     let span = survey.meta.span();
     let Some(stored) = sums.get(i) else { return Ok(None) };
-    let (from, end) = (i * span, ((i + 1) * span).min(of.length));
+    let (from, end) = (i * span, ((i + 1) * span).min(segment_survey.length));
     if from >= end {
         return Ok(None);
     }
-    let segment = survey.open(of, false)?;
+    let segment = survey.open(segment_survey, false)?;
     // SAFETY: within the file, which nobody writes.
     let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
     if end - from == span && crc32c::crc32c(bytes) == stored {
         // The zeros at its end need not have been there.
-        let ends_in_it = of.stop == SegmentScanEnd::Nothing && of.frames_end < end;
-        return Ok(Some(if ends_in_it { of.frames_end.max(from) } else { end }));
+        let ends_in_it = segment_survey.stop == SegmentScanEnd::Nothing && segment_survey.frames_end < end;
+        return Ok(Some(if ends_in_it { segment_survey.frames_end.max(from) } else { end }));
     }
     let mut sum = 0;
     let mut to = from;
@@ -141,7 +153,7 @@ fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) 
     Ok(None)
 }
 
-/// Bytes of the records of the dictionary log that are of positions before `end`, as far as the log can be read.
+/// Counts the bytes of the dictionary log for positions before `end`, as far as the log can be read.
 fn log_bytes(survey: &TapeSurvey, end: Position) -> u64 {
     let mut bytes = HEAD as u64;
     if let Ok(mut log) = DefinitionReader::open_at(&survey.paths.definitions(), &survey.meta) {

@@ -1,4 +1,4 @@
-//! The part of a tape that may be believed: its frames and checksums are compared, and frames are never changed.
+//! The part of a tape that can be trusted: frames and checksums are compared, and frames are never changed.
 //!
 //! ```text
 //!  span ◀── segment_sums ◀── marks ◀── beyond

@@ -11,7 +11,7 @@ use crate::error::Result;
 /// The segments of a tape that end at or before a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentPrefix {
-    /// Where the last of them ends; the start of the oldest segment if there is none.
+    /// The end of the last of these segments; the start of the oldest segment if there is none.
     pub end: Position,
     /// CRC-32C of their checksum files, one after the other: equal bytes have an equal one.
     pub crc: u32,
@@ -20,7 +20,7 @@ pub struct SegmentPrefix {
 /// Reads the checksums of the segments of the tape in `dir` that end at or before `position`. `None` where one is missing.
 ///
 /// # Errors
-/// Not a tape, or a foreign version.
+/// Fails if `dir` is no tape or has a foreign version.
 pub fn segment_prefix(dir: &Path, position: Position) -> Result<Option<SegmentPrefix>> {
     let live = SegmentLocator::open(dir)?;
     let size = live.meta.segment_bytes;
@@ -39,7 +39,7 @@ pub fn segment_prefix(dir: &Path, position: Position) -> Result<Option<SegmentPr
 /// Checksums of the oldest whole segments of a tape, without a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentChecksums {
-    /// Index of the first of them. It is the oldest segment of the tape.
+    /// Index of the first of these segments. It is the oldest segment of the tape.
     pub first: u64,
     /// CRC-32C of the checksum file of each: segments with equal bytes have an equal one.
     pub crcs: Vec<u32>,
@@ -49,7 +49,7 @@ pub struct SegmentChecksums {
 /// checksums are missing.
 ///
 /// # Errors
-/// Not a tape, or a foreign version.
+/// Fails if `dir` is no tape or has a foreign version.
 pub fn segment_checksums(dir: &Path, position: Position) -> Result<SegmentChecksums> {
     let live = SegmentLocator::open(dir)?;
     let size = live.meta.segment_bytes;

@@ -1,4 +1,4 @@
-//! Whether the bytes of a segment still are what its checksums say.
+//! Checks that the bytes of a segment still match its checksums.
 //!
 //! ```text
 //!  span      0        1        2 (open)          covered: the bytes before the durable position
@@ -29,7 +29,7 @@ pub(crate) struct SegmentSums {
 /// The span that holds the end of the covered bytes, and its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenSpan {
-    /// The sum of its covered bytes, from the file `durable`; none in tapes of earlier builds.
+    /// The checksum of its covered bytes, from the file `durable`; `None` in tapes of earlier builds.
     pub sum: Option<u32>,
     /// The bytes that the checksum in the `.crc` covers.
     pub stored: StoredChecksumState,
@@ -47,7 +47,7 @@ pub(crate) enum StoredChecksumState {
 }
 
 impl SegmentSums {
-    /// The checksums of segment `index`; those of a `.crc` that is not there are none.
+    /// Reads the checksums of segment `index`. A missing `.crc` file gives no checksums.
     pub fn load(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Result<Self> {
         let path = paths.crc(index);
         let (span, size) = (meta.span(), meta.segment_bytes);
@@ -58,20 +58,20 @@ impl SegmentSums {
         Ok(Self { sums, span, size })
     }
 
-    /// How many whole checksums there are.
+    /// Counts the whole checksums.
     pub fn len(&self) -> u64 {
         self.sums.len() as u64 / 4
     }
 
-    /// The checksum of span `i`.
+    /// Returns the checksum of span `i`, or `None` if the file has none for it.
     pub fn get(&self, i: u64) -> Option<u32> {
         let bytes = self.sums.get(i as usize * 4..i as usize * 4 + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
     }
 
-    /// The fault of span `i`, if it has one; checksums must vouch for `covered` bytes of the segment.
+    /// Checks span `i` and returns its fault, if any; checksums must cover `covered` bytes of the segment.
     ///
-    /// The covered bytes must be committed, or the segment one that nobody writes.
+    /// The covered bytes must be committed, or no process may write the segment.
     pub fn fault(&self, segment: &MappedSegment, i: u64, covered: u64, open: OpenSpan) -> Option<SpanFault> {
         let from = i * self.span;
         let to = (from + self.span).min(covered);
@@ -79,27 +79,28 @@ impl SegmentSums {
         // SAFETY: within the segment by `to`; committed or written by nobody, by the caller's word.
         let bytes = unsafe { segment.bytes(from, (to - from) as usize) };
         let sum = crc32c::crc32c(bytes);
-        let whole = to - from == self.span;
-        let vouched = !whole && open.sum == Some(sum);
-        if !whole && open.sum.is_some() && !vouched {
+        let is_whole_span = to - from == self.span;
+        let vouched = !is_whole_span && open.sum == Some(sum);
+        if !is_whole_span && open.sum.is_some() && !vouched {
             return Some(fault);
         }
         let Some(stored) = self.get(i) else { return Some(SpanFault { missing: true, vouched, ..fault }) };
-        let same = match open.stored {
-            _ if whole => stored == sum,
+        let is_same = match open.stored {
+            _ if is_whole_span => stored == sum,
             StoredChecksumState::Covered => stored == extend_with_zeros(sum, self.span - (to - from)),
             _ if vouched => true,
             StoredChecksumState::AtLeastCovered => self.is_of_a_longer_start(segment, to, sum, stored),
             // Nothing can be said.
             StoredChecksumState::Moving => true,
         };
-        (!same).then_some(SpanFault { vouched, ..fault })
+        (!is_same).then_some(SpanFault { vouched, ..fault })
     }
 
-    /// Whether `stored` is the sum of the span's bytes up to `at`, of which `sum` is, or further.
-    fn is_of_a_longer_start(&self, segment: &MappedSegment, at: u64, mut sum: u32, stored: u32) -> bool {
-        let end = at - at % self.span + self.span;
-        for to in (at..=end.min(self.size)).step_by(LINE) {
+    /// Returns whether `stored` is the checksum of the span's bytes up to `start` or further. `sum` is the checksum up
+    /// to `start`.
+    fn is_of_a_longer_start(&self, segment: &MappedSegment, start: u64, mut sum: u32, stored: u32) -> bool {
+        let end = start - start % self.span + self.span;
+        for to in (start..=end.min(self.size)).step_by(LINE) {
             if extend_with_zeros(sum, end - to) == stored {
                 return true;
             }
@@ -111,17 +112,17 @@ impl SegmentSums {
         false
     }
 
-    /// The first fault of the first `covered` bytes.
+    /// Returns the first fault of the first `covered` bytes.
     pub fn first_fault(&self, segment: &MappedSegment, covered: u64, open: OpenSpan) -> Option<SpanFault> {
         (0..covered.div_ceil(self.span)).find_map(|i| self.fault(segment, i, covered, open))
     }
 }
 
-/// Checks the durable part of the durable position's segment, wherever it lies: what a writer or a recorder is about
-/// to read again. In a closed tape the last checksum is `stored` exactly of it.
+/// Checks the durable part of the durable position's segment, wherever that is: a writer or a recorder will read it
+/// again. In a closed tape, `stored` is the exact checksum of its last span.
 ///
 /// # Errors
-/// Damage. Nothing was changed.
+/// Fails at damage; then nothing was changed.
 pub(crate) fn check_durable(
     paths: &TapePaths,
     meta: &TapeManifest,
@@ -153,10 +154,10 @@ pub(crate) fn check_durable(
     }
 }
 
-/// Checks the durable part of the copy of a hot segment, which has everything up to data offset `have`.
+/// Checks the durable part of the copy of a hot segment.
 ///
 /// # Errors
-/// Damage.
+/// Fails at damage.
 pub(crate) fn check_copy(
     live: &SegmentLocator,
     copy: &MappedSegment,
@@ -164,18 +165,23 @@ pub(crate) fn check_copy(
     durable: &DurableMark,
 ) -> Result<()> {
     let covered = durable.position.0.saturating_sub(copy.base.0).min(copy.size);
-    let there = if have < covered { have - have % live.meta.span() } else { covered };
-    if there == 0 {
+    let present_bytes = if have < covered { have - have % live.meta.span() } else { covered };
+    if present_bytes == 0 {
         return Ok(());
     }
     let checks = SegmentSums::load(&live.paths, &live.meta, copy.index)?;
-    check(&checks, copy, there, OpenSpan { sum: durable.open_sum, stored: StoredChecksumState::Moving })
+    check(
+        &checks,
+        copy,
+        present_bytes,
+        OpenSpan { sum: durable.open_sum, stored: StoredChecksumState::Moving },
+    )
 }
 
 /// Adds the sum of the open span, which tapes of earlier builds do not keep, after it was compared with the `.crc`.
 ///
 /// # Errors
-/// Damage, or the system's refusal.
+/// Fails at damage, or if the system refuses.
 pub(crate) fn vouch(paths: &TapePaths, meta: &TapeManifest, durable: &mut DurableMark) -> Result<()> {
     if durable.open_sum.is_some() || durable.position == Position(0) {
         return Ok(());

@@ -20,25 +20,26 @@ pub(crate) struct SpanFault {
 }
 
 impl SpanFault {
-    /// As an error of the file at `path`, whose data begin at position `base`.
+    /// Makes the error for the file at `path`, whose data begin at position `base`.
     pub fn error(&self, path: &Path, base: Position) -> Error {
         let (from, to) = (base.plus(self.from), base.plus(self.to));
-        let what = if self.missing { "have no checksum" } else { "do not match their checksum" };
-        let what = format!(
-            "the bytes of positions {from} to {to} {what}, and they were durable; `unitape tape repair` says what can be \
+        let fault = if self.missing { "have no checksum" } else { "do not match their checksum" };
+        let reason = format!(
+            "the bytes of positions {from} to {to} {fault}, and they were durable; `unitape tape repair` says what can be \
              done"
         );
-        Error::damage(path, HEADER_PAGE + self.from, what)
+        Error::damage(path, HEADER_PAGE + self.from, reason)
     }
 }
 
-/// The checksum that a span with these first bytes and zeros after them has.
+/// Computes the checksum of a span with these first bytes and zeros after them.
 pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
     extend_with_zeros(crc32c::crc32c(bytes), span - bytes.len() as u64)
 }
 
-/// Whether `stored` is the sum of a start of a span with these first bytes. Also of one that a recorder was writing over
-/// another when the disk refused: the first bytes are of one such sum, and the others of another.
+/// Returns whether `stored` is the checksum of some start of a span with these first bytes. Also accepts a checksum
+/// that a recorder was overwriting when the disk refused: its first bytes belong to one such checksum, the others to
+/// another.
 pub(crate) fn matches_prefix_sum(bytes: &[u8], span: u64, stored: [u8; 4]) -> bool {
     let (mut heads, mut tails) = ([false; 4], [false; 4]);
     let (mut running, mut length) = (0, 0);
@@ -49,15 +50,15 @@ pub(crate) fn matches_prefix_sum(bytes: &[u8], span: u64, stored: [u8; 4]) -> bo
         if sum == stored {
             return true;
         }
-        for at in 1..4 {
-            heads[at] |= sum[..at] == stored[..at];
-            tails[at] |= sum[at..] == stored[at..];
+        for split in 1..4 {
+            heads[split] |= sum[..split] == stored[..split];
+            tails[split] |= sum[split..] == stored[split..];
         }
     }
-    (1..4).any(|at| heads[at] && tails[at])
+    (1..4).any(|byte_index| heads[byte_index] && tails[byte_index])
 }
 
-/// The sum `crc` continued over `zeros` zero bytes.
+/// Extends the checksum `crc` over `zeros` zero bytes.
 pub(crate) fn extend_with_zeros(mut crc: u32, mut zeros: u64) -> u32 {
     while zeros > 0 {
         let part = zeros.min(ZEROS.len() as u64);
@@ -78,17 +79,17 @@ mod tests {
         let bytes: Vec<u8> = (0..256u32).map(|i| (i * 7) as u8).collect();
         let sums: Vec<[u8; 4]> =
             [64, 128, 256].map(|n| span_sum(&bytes[..n], 4096).to_le_bytes()).into_iter().collect();
-        for at in 1..4 {
+        for split in 1..4 {
             for (new, old) in [(sums[1], sums[0]), (sums[2], sums[1])] {
                 let mut torn = old;
-                torn[..at].copy_from_slice(&new[..at]);
+                torn[..split].copy_from_slice(&new[..split]);
                 assert!(matches_prefix_sum(&bytes, 4096, torn));
             }
         }
         assert!(matches_prefix_sum(&bytes, 4096, sums[1]));
-        let mut other = sums[2];
-        other[0] ^= 1;
-        other[3] ^= 1;
-        assert!(!matches_prefix_sum(&bytes, 4096, other));
+        let mut altered_sum = sums[2];
+        altered_sum[0] ^= 1;
+        altered_sum[3] ^= 1;
+        assert!(!matches_prefix_sum(&bytes, 4096, altered_sum));
     }
 }

@@ -1,6 +1,6 @@
-//! A look at every segment of a tape that nobody writes: how far its frames go, whether its header page is right.
+//! A survey of every segment of a tape that no process writes: the end of its frames, and the state of its header page.
 //!
-//! Nothing here believes a header page or a checksum: frames carry their own place in their header word.
+//! The survey trusts neither header pages nor checksums: frames carry their own position in their header word.
 
 use unitape_model::{LINE, Position};
 
@@ -21,7 +21,7 @@ pub(crate) struct SegmentSurvey {
     pub length: u64,
     /// Bytes of the filler with which it begins, on a tape that begins within the segment.
     pub filler: u64,
-    /// The first ordinal by its own header page, or what is wrong with that.
+    /// The first ordinal from its own header page, or the fault of that page.
     pub header: Result<u64>,
     /// Data offset after the last frame that can be walked to, and after the last of them that ends a unit.
     pub frames_end: u64,
@@ -56,7 +56,7 @@ impl TapeSurvey {
     /// Looks at the segments of a tape.
     ///
     /// # Errors
-    /// A file that cannot be read; damage is in what it gives.
+    /// Fails if a file cannot be read. The survey reports damage.
     pub fn scan_segments(paths: &TapePaths, meta: &TapeManifest) -> Result<Self> {
         let mut segments = Vec::new();
         for index in list_segments(&paths.segments())? {
@@ -65,56 +65,57 @@ impl TapeSurvey {
         Ok(Self { paths: paths.clone(), meta: *meta, segments })
     }
 
-    /// The segment `index`, as far as its file has it.
+    /// Maps the surveyed segment, up to the length that its file has.
     pub fn open(&self, survey: &SegmentSurvey, writable: bool) -> Result<MappedSegment> {
         let path = segment_path(&self.paths.segments(), survey.index);
-        let found = MappedSegment::map_cut(&path, &self.meta, survey.index, writable, survey.length)?;
-        found.ok_or_else(|| Error::damage(&path, 0, "the segment went away while it was looked at"))
+        let segment = MappedSegment::map_cut(&path, &self.meta, survey.index, writable, survey.length)?;
+        segment.ok_or_else(|| Error::damage(&path, 0, "the segment went away while it was looked at"))
     }
 
-    /// The survey of the segment which holds `position`.
+    /// Returns the survey of the segment that holds `position`.
     pub fn segment_at(&self, position: Position) -> Option<&SegmentSurvey> {
         let size = self.meta.segment_bytes;
         self.segments.iter().find(|s| s.base <= position && position.0 - s.base.0 < size)
     }
 
-    /// Position of the first byte of the oldest segment.
+    /// Returns the position of the first byte of the oldest segment.
     pub fn first(&self) -> Position {
         self.segments.first().map_or(Position(0), |s| s.base)
     }
 
-    /// The oldest position: the first byte of the oldest segment, or the tape's origin in it.
+    /// Returns the oldest position: the first byte of the oldest segment, or the tape's origin in it.
     pub fn oldest(&self) -> Position {
         self.segments.first().map_or(Position(0), |s| s.base.plus(s.filler))
     }
 
-    /// Position after the last unit on the tape, and after the last frame.
+    /// Returns the position after the last unit on the tape, and the position after the last frame.
     pub fn end(&self) -> (Position, Position) {
-        let last = |of: fn(&SegmentSurvey) -> Option<u64>| {
-            let end = self.segments.iter().rev().find_map(|s| of(s).map(|at| s.base.plus(at)));
+        let last = |select_end: fn(&SegmentSurvey) -> Option<u64>| {
+            let end =
+                self.segments.iter().rev().find_map(|s| select_end(s).map(|offset| s.base.plus(offset)));
             end.unwrap_or(self.first())
         };
         (last(|s| s.unit_end), last(|s| Some(s.frames_end).filter(|end| *end > 0)))
     }
 
-    /// The end of the last unit that ends at or before `limit`, after a pad where one follows; the tape's first
-    /// position where there is none. With it, the number of events before it, if that is known.
+    /// Returns the end of the last unit that ends at or before `limit`, after a pad that follows. Without such a unit
+    /// it is the tape's first position. Also returns the number of events before it, if that is known.
     pub fn unit_end_before(&self, limit: Position) -> Result<(Position, Option<u64>)> {
         for survey in self.segments.iter().rev().filter(|s| s.base < limit) {
             let room = (limit.0 - survey.base.0).min(survey.length);
             let segment = self.open(survey, false)?;
-            let (mut at, mut events, mut found) = (0, 0, None);
-            while at < room {
-                match segment.look(at) {
-                    HeaderWordState::Frame(header) if at + header.len_bytes() as u64 <= room => {
-                        at += header.len_bytes() as u64;
+            let (mut offset, mut events, mut unit_end) = (0, 0, None);
+            while offset < room {
+                match segment.look(offset) {
+                    HeaderWordState::Frame(header) if offset + header.len_bytes() as u64 <= room => {
+                        offset += header.len_bytes() as u64;
                         events += u64::from(!header.is_meta());
                         if header.is_last() {
-                            found = Some((at, events));
+                            unit_end = Some((offset, events));
                         }
                     }
                     HeaderWordState::Pad if survey.base.plus(self.meta.segment_bytes) <= limit => {
-                        if let Some((end, _)) = found.as_mut().filter(|(end, _)| *end == at) {
+                        if let Some((end, _)) = unit_end.as_mut().filter(|(end, _)| *end == offset) {
                             *end = self.meta.segment_bytes;
                         }
                         break;
@@ -122,7 +123,7 @@ impl TapeSurvey {
                     _ => break,
                 }
             }
-            if let Some((end, events)) = found {
+            if let Some((end, events)) = unit_end {
                 let ordinal = self.first_ordinal(survey.index).map(|first| first + events);
                 return Ok((survey.base.plus(end), ordinal));
             }
@@ -131,7 +132,7 @@ impl TapeSurvey {
         Ok((self.first(), ordinal))
     }
 
-    /// The first ordinal of segment `index`: as its header page says, or as its neighbours do.
+    /// Returns the first ordinal of segment `index`, from its header page or from its neighbours.
     pub fn first_ordinal(&self, index: u64) -> Option<u64> {
         let i = self.segments.iter().position(|s| s.index == index)?;
         if let Ok(ordinal) = self.segments[i].header {
@@ -140,15 +141,15 @@ impl TapeSurvey {
         self.ordinal_of_neighbours(i)
     }
 
-    /// The first ordinal of the segment at place `i`, as the ones before and after it say.
+    /// Computes the first ordinal of segment `i` of the survey from its neighbours.
     pub fn ordinal_of_neighbours(&self, i: usize) -> Option<u64> {
-        let of = &self.segments[i];
+        let segment = &self.segments[i];
         // Events before an origin are counted too.
         let begins_at_zero = self.oldest() == Position(0);
-        if of.index == 0 && begins_at_zero {
+        if segment.index == 0 && begins_at_zero {
             return Some(0);
         }
-        let (mut events, mut index) = (0, of.index);
+        let (mut events, mut index) = (0, segment.index);
         for before in self.segments[..i].iter().rev() {
             if before.index + 1 != index || before.stop != SegmentScanEnd::Full {
                 break;
@@ -161,7 +162,7 @@ impl TapeSurvey {
                 Err(_) => {}
             }
         }
-        let (mut events, mut index) = (0, of.index);
+        let (mut events, mut index) = (0, segment.index);
         for next in &self.segments[i..] {
             if next.index != index {
                 break;
@@ -180,10 +181,10 @@ impl TapeSurvey {
         None
     }
 
-    /// Gives the definitions before position `end`, in order, with where they are.
+    /// Passes the definitions before position `end` to `visit`, in order, with their locations.
     ///
     /// # Errors
-    /// A file that cannot be read, or that of `visit`.
+    /// Fails if a file cannot be read, or if `visit` fails.
     pub fn definitions(
         &self,
         end: Position,
@@ -191,15 +192,15 @@ impl TapeSurvey {
     ) -> Result<()> {
         for survey in self.segments.iter().filter(|s| s.base < end) {
             let segment = self.open(survey, false)?;
-            let mut at = 0;
-            while at < survey.frames_end && survey.base.plus(at) < end {
-                let HeaderWordState::Frame(header) = segment.look(at) else { break };
+            let mut offset = 0;
+            while offset < survey.frames_end && survey.base.plus(offset) < end {
+                let HeaderWordState::Frame(header) = segment.look(offset) else { break };
                 if DEFINITION_KINDS.contains(&header.kind()) {
                     // SAFETY: `look` saw the frame, its length within the segment; nobody writes it.
-                    let frame = unsafe { segment.bytes(at, header.len_bytes()) };
-                    visit(survey.base.plus(at), frame)?;
+                    let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
+                    visit(survey.base.plus(offset), frame)?;
                 }
-                at += header.len_bytes() as u64;
+                offset += header.len_bytes() as u64;
             }
         }
         Ok(())

@@ -16,40 +16,40 @@ use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredChecksumState, che
 use crate::trust::span::matches_prefix_sum;
 use crate::trust::survey::TapeSurvey;
 
-/// Refuses a tape that was durable and does not know any more how far; a new one, or one that was killed before its
-/// first flush, knows nothing yet.
+/// Refuses a tape that was durable but no longer knows how far. A new tape, or a tape that was killed before its first
+/// flush, does not know it yet and is accepted.
 ///
 /// # Errors
-/// Damage.
+/// Fails at damage.
 pub(crate) fn check_known(live: &SegmentLocator, clean: bool) -> Result<()> {
     let path = live.paths.durable();
     if path.exists() || !was_durable(live, clean)? {
         return Ok(());
     }
-    let what = "the file is missing, it says how far the tape is durable; `unitape tape repair` makes it again by \
+    let reason = "the file is missing, it says how far the tape is durable; `unitape tape repair` makes it again by \
                 walking the tape";
-    Err(Error::damage(&path, 0, what))
+    Err(Error::damage(&path, 0, reason))
 }
 
-/// Whether a tape without the file `durable` must have had it: it was closed with frames on it, or something of it was
-/// sealed or removed, which only happens to what is durable.
+/// Returns whether a tape without the file `durable` must have had it. The tape was closed with frames on it, or a
+/// segment was sealed or removed; both happen only to durable data.
 pub(crate) fn was_durable(live: &SegmentLocator, clean: bool) -> Result<bool> {
     let all = list_segments(&live.paths.segments())?;
     let Some(&first) = all.first() else { return Ok(false) };
-    let place = live.paths.segments();
-    if first > 0 || all.iter().any(|&i| is_sealed(&segment_path(&place, i))) {
+    let segments_dir = live.paths.segments();
+    if first > 0 || all.iter().any(|&i| is_sealed(&segment_path(&segments_dir, i))) {
         return Ok(true);
     }
-    let path = segment_path(&place, first);
-    let begun = |segment: &MappedSegment| segment.look(0) != HeaderWordState::Nothing;
-    Ok(clean && MappedSegment::map(&path, &live.meta, first, false)?.as_ref().is_some_and(begun))
+    let path = segment_path(&segments_dir, first);
+    let has_frames = |segment: &MappedSegment| segment.look(0) != HeaderWordState::Nothing;
+    Ok(clean && MappedSegment::map(&path, &live.meta, first, false)?.as_ref().is_some_and(has_frames))
 }
 
-/// Compares what a writer or its recorder will read again of the durable part: the spans of the segment that holds its
-/// end, and the dictionary log. A tape of an earlier build keeps the sum of the open span from here on.
+/// Compares the durable bytes that a writer or its recorder will read again: the spans of the last durable segment, and
+/// the dictionary log. A tape of an earlier build stores the checksum of the open span from here on.
 ///
 /// # Errors
-/// Damage; nothing was changed.
+/// Fails at damage; then nothing was changed.
 pub(crate) fn check_before_writing(
     live: &SegmentLocator,
     durable: &mut DurableMark,
@@ -70,12 +70,12 @@ pub(crate) fn check_before_writing(
     vouch(&live.paths, &live.meta, durable)
 }
 
-/// Compares the sealed segments that end beyond the durable position: only what is durable is sealed, so the file
-/// `durable` is of an earlier moment.
+/// Compares the sealed segments that end beyond the durable position. Only durable segments are sealed, so the file
+/// `durable` is older than they are.
 fn check_sealed(live: &SegmentLocator, durable: Position) -> Result<()> {
-    let (size, place) = (live.meta.segment_bytes, live.paths.segments());
-    for index in list_segments(&place)?.into_iter().filter(|&index| index >= durable.0 / size) {
-        let path = segment_path(&place, index);
+    let (size, segments_dir) = (live.meta.segment_bytes, live.paths.segments());
+    for index in list_segments(&segments_dir)?.into_iter().filter(|&index| index >= durable.0 / size) {
+        let path = segment_path(&segments_dir, index);
         if !is_sealed(&path) {
             continue;
         }
@@ -89,14 +89,14 @@ fn check_sealed(live: &SegmentLocator, durable: Position) -> Result<()> {
     Ok(())
 }
 
-/// The end of a copy of a tape that was written while it was copied. Its files are of different moments, so `durable`
+/// Finds the end of a copy that was made while the tape was written. Its files are of different moments, so `durable`
 /// may be ahead of the rest. The copy ends where its own units do: `durable` goes back to the last byte that its
-/// checksums vouch for, and `look` walks from there. Later bytes are kept as they are after the death of a writer,
-/// which flushed none of them.
+/// checksums cover, and `look` walks from there. Later bytes stay, as they do after the death of a writer that flushed
+/// none of them.
 ///
 /// # Errors
-/// `damage`, with `durable` as it was, where no file is older than `durable`, or where bytes before the last span of the
-/// copy are not what their checksum says.
+/// Fails with `damage`, and leaves `durable` unchanged, if no file is older than `durable`, or if bytes before the last
+/// span of the copy do not match their checksum.
 pub(crate) fn end_of_copy<T>(
     live: &SegmentLocator,
     damage: Error,
@@ -122,27 +122,29 @@ pub(crate) fn end_of_copy<T>(
     result.map_err(|e| if let Error::Damage { .. } = e { damage } else { e })
 }
 
-/// Whether a file of the tape is of an earlier moment than `durable`: the dictionary log is shorter than `durable` says,
-/// a segment lacks frames before the durable position, or a `.crc` lacks checksums of them.
+/// Returns whether a file of the tape is older than `durable`. The dictionary log is shorter than `durable` says, a
+/// segment lacks frames before the durable position, or a `.crc` file lacks their checksums.
 fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let log = live.paths.definitions();
     if std::fs::metadata(&log).map_or(0, |m| m.len()) < durable.definitions_bytes {
         return Ok(true);
     }
-    let place = live.paths.segments();
-    let first = list_segments(&place)?.first().copied().unwrap_or(0);
+    let segments_dir = live.paths.segments();
+    let first = list_segments(&segments_dir)?.first().copied().unwrap_or(0);
     for index in first..durable.position.0.div_ceil(size) {
         let covered = (durable.position.0 - index * size).min(size);
         // Damage of a header does not come from copying.
-        let Ok(found) = MappedSegment::open(&segment_path(&place, index), &live.meta, index, false) else {
+        let Ok(disk_segment) =
+            MappedSegment::open(&segment_path(&segments_dir, index), &live.meta, index, false)
+        else {
             continue;
         };
-        let Some((segment, _)) = found else { return Ok(true) };
-        let mut at = 0;
-        while at < covered {
-            match segment.look(at) {
-                HeaderWordState::Frame(header) => at += header.len_bytes() as u64,
+        let Some((segment, _)) = disk_segment else { return Ok(true) };
+        let mut offset = 0;
+        while offset < covered {
+            match segment.look(offset) {
+                HeaderWordState::Frame(header) => offset += header.len_bytes() as u64,
                 HeaderWordState::Nothing => return Ok(true),
                 HeaderWordState::Pad | HeaderWordState::Damage(_) => break,
             }
@@ -164,7 +166,7 @@ fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
     Ok(false)
 }
 
-/// After a restart: how far beyond the durable position the checksums vouch for what is on the disk.
+/// Computes after a restart how far beyond the durable position the checksums match the bytes on the disk.
 pub(crate) fn trusted_end(live: &SegmentLocator, durable: Position) -> Result<Position> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let mut trusted = durable;
@@ -191,9 +193,9 @@ pub(crate) fn trusted_end(live: &SegmentLocator, durable: Position) -> Result<Po
     Ok(trusted)
 }
 
-/// After the death of a writer, on a machine that was not restarted: the first span beyond the durable position that is
-/// not what its checksum, made when it was written, says. After a flush that failed the kernel may have dropped pages
-/// that it could not write.
+/// Finds lost data after the death of a writer, on a machine that was not restarted. Returns the first span beyond the
+/// durable position that does not match the checksum of its write. After a failed flush the kernel may have dropped
+/// pages that it could not write.
 pub(crate) fn first_lost(live: &SegmentLocator, durable: Position) -> Result<Option<(Position, Error)>> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable.0 / size) {
@@ -208,13 +210,13 @@ pub(crate) fn first_lost(live: &SegmentLocator, durable: Position) -> Result<Opt
             // SAFETY: within the segment; the lock is ours and no writer lives.
             let bytes = unsafe { segment.bytes(from, span as usize) };
             let last = (i + 1) * 4 + 4 > sums.len();
-            let same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
-            if !(same || last && matches_prefix_sum(bytes, span, sum.try_into().expect("four bytes"))) {
-                let what = format!(
+            let is_same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
+            if !(is_same || last && matches_prefix_sum(bytes, span, sum.try_into().expect("four bytes"))) {
+                let reason = format!(
                     "the checksum of the {span} bytes from here does not match; they were not durable, and a flush that \
                      fails can lose them"
                 );
-                let error = Error::damage(&path, HEADER_PAGE + from, what);
+                let error = Error::damage(&path, HEADER_PAGE + from, reason);
                 return Ok(Some((segment.base.plus(from), error)));
             }
         }

@@ -14,16 +14,16 @@ use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
 use crate::write::hot::{forget_link, write_mark};
 
-/// Makes the tape in `dir` the one that the hot segments belong to which it names: it was moved to another file system,
-/// or copied from a tape that is gone, before it was closed. The next writer finds them.
+/// Assigns the named hot segments to the tape in `dir`. The tape was moved to another file system, or copied from a
+/// tape that no longer exists, before it was closed. The next writer finds the hot segments.
 ///
 /// # Errors
-/// A tape that names none, a tape that has them and is there or in use, a directory that is not theirs, a tape in use,
-/// or the system's refusal. Nothing was changed then.
+/// Fails if the tape names no hot segments, if the tape that owns them exists or is in use, or if the directory is not
+/// theirs. Also fails if this tape is in use, or if the system refuses. Then nothing was changed.
 pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
     let meta = TapeManifest::load(dir)?;
     let paths = TapePaths { dir: dir.into() };
-    let refuse = |path: &Path, what: String| Err(Error::UnsafeHot { path: path.into(), what });
+    let refuse = |path: &Path, reason: String| Err(Error::UnsafeHot { path: path.into(), reason });
     with_writer_lock(&paths, || {
         let link = find(&paths, meta.id)?;
         let doubted = match &link {
@@ -33,46 +33,48 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
         let hot = match doubted.clone() {
             Some(Some(hot)) => hot,
             Some(None) => {
-                let what = "names no hot directory any more; write the full path of that directory and a line end into it";
-                return refuse(&paths.hot(), what.into());
+                let message = "names no hot directory any more; write the full path of that directory and a line end into it";
+                return refuse(&paths.hot(), message.into());
             }
             None => named_directory(&paths)?.ok_or(Error::Option("the tape names no hot directory"))?,
         };
         let Some(owner) = directory_owner(&hot)? else { return refuse(&hot, "is not there any more".into()) };
         check_writable(&hot, owner)?;
-        let own = HotMark::decode(&std::fs::read(paths.hot_mark()).unwrap_or_default());
-        let there = HotMark::load(&hot)?;
-        let lock = match &there {
+        let own_mark = HotMark::decode(&std::fs::read(paths.hot_mark()).unwrap_or_default());
+        let hot_mark = HotMark::load(&hot)?;
+        let lock = match &hot_mark {
             Some(mark) if mark.tape != meta.id => {
-                return Err(Error::ForeignTape { path: hot, found: mark.tape, wanted: meta.id });
+                return Err(Error::ForeignTape { path: hot, tape_id: mark.tape, expected_id: meta.id });
             }
-            Some(mark) if own.as_ref().is_some_and(|own| own.random != mark.random) => {
+            Some(mark) if own_mark.as_ref().is_some_and(|tape_mark| tape_mark.random != mark.random) => {
                 return refuse(
                     &hot,
                     "was made again since this tape was copied; its segments do not follow".into(),
                 );
             }
-            Some(mark) if mark.is_of(dir, meta.id) && own.as_ref() == Some(mark) && doubted.is_none() => {
+            Some(mark)
+                if mark.is_of(dir, meta.id) && own_mark.as_ref() == Some(mark) && doubted.is_none() =>
+            {
                 return Ok(hot);
             }
             Some(mark) if mark.home.is_at(&mark.path) && !mark.is_of(dir, meta.id) => {
                 let path = mark.path.display();
                 return refuse(&hot, format!("belongs to the tape at {path}, which is there: open that one"));
             }
-            Some(_) => Some(FileLock::take(&hot.join(MARK))?),
+            Some(_) => Some(FileLock::acquire(&hot.join(MARK))?),
             None if matches!(link, HotDirectoryLookup::Early(_)) => return Ok(hot),
-            // Its mark is lost or damaged, so what is in it says of which tape it is.
+            // The mark is lost or damaged, so the segments in the directory say to which tape it belongs.
             None => match &link {
                 HotDirectoryLookup::Other { notice, .. }
                     if notice.may_miss_part() && holds_tape(&paths, &hot)? =>
                 {
                     let mark = hot.join(MARK);
-                    mark.exists().then(|| FileLock::take(&mark)).transpose()?
+                    mark.exists().then(|| FileLock::acquire(&mark)).transpose()?
                 }
                 _ => return refuse(&hot, "is no hot directory of this tape".into()),
             },
         };
-        let random = match there {
+        let random = match hot_mark {
             Some(mark) => mark.random,
             None => TapeId::random()?.0,
         };
@@ -86,12 +88,12 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Makes the tape in `dir` forget hot segments that are not its own: it is opened from its own files. Gives the hot
-/// directory, which stays unchanged.
+/// Makes the tape in `dir` forget hot segments that are not its own: it is then opened from its own files. Returns the
+/// hot directory, which stays unchanged.
 ///
 /// # Errors
-/// A tape that names none, hot segments of its own (open it, and they are recorded), a tape in use, or the system's
-/// refusal.
+/// Fails if the tape names no hot segments, if they are its own (open the tape, and unitape records them), if the tape
+/// is in use, or if the system refuses.
 pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
     let meta = TapeManifest::load(dir)?;
     let paths = TapePaths { dir: dir.into() };
@@ -119,24 +121,24 @@ fn forget(paths: &TapePaths, hot: PathBuf) -> Result<PathBuf> {
     Ok(hot)
 }
 
-/// Does something while nobody writes or records the tape.
+/// Runs `act` while no process writes or records the tape.
 fn with_writer_lock<T>(paths: &TapePaths, act: impl FnOnce() -> Result<T>) -> Result<T> {
     if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
         return Err(Error::Option("the tape names no hot directory"));
     }
-    let lock = FileLock::take(&paths.writer_lock())?;
-    let recorder = FileLock::take(&paths.recorder_lock())?;
-    let done = act();
+    let lock = FileLock::acquire(&paths.writer_lock())?;
+    let recorder = FileLock::acquire(&paths.recorder_lock())?;
+    let outcome = act();
     // The text that a dead writer has left in its lock file is for the next writer.
     for lock in [lock, recorder] {
         if lock.before.is_empty() {
             lock.remove()?;
         }
     }
-    done
+    outcome
 }
 
-/// A hot directory under `/dev/shm` whose tape is not there, or not where it was.
+/// A hot directory under `/dev/shm` whose tape does not exist at its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrphanHotDirectory {
     /// The directory.
@@ -147,11 +149,12 @@ pub struct OrphanHotDirectory {
     pub bytes: u64,
 }
 
-/// Hot directories of this user under `/dev/shm` that nobody writes and whose tapes are not where they were: removed
-/// without being closed, or moved. unitape removes none of them, for a tape that was moved still needs its own.
+/// Lists this user's hot directories under `/dev/shm` that have no writer and whose tape is not at its path. Such a
+/// tape was removed without a close, or moved. unitape removes none of these directories, because a moved tape still
+/// needs its own.
 pub fn hot_leftovers() -> Vec<OrphanHotDirectory> {
     let Ok(entries) = std::fs::read_dir(SHARED_MEMORY) else { return Vec::new() };
-    let mut found = Vec::new();
+    let mut leftovers = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"unitape-"));
         let is_mine =
@@ -165,8 +168,8 @@ pub fn hot_leftovers() -> Vec<OrphanHotDirectory> {
         }
         let files = std::fs::read_dir(&path).into_iter().flatten().flatten();
         let bytes = files.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).sum();
-        found.push(OrphanHotDirectory { hot: path, tape: mark.path, bytes });
+        leftovers.push(OrphanHotDirectory { hot: path, tape: mark.path, bytes });
     }
-    found.sort_by(|a, b| a.hot.cmp(&b.hot));
-    found
+    leftovers.sort_by(|a, b| a.hot.cmp(&b.hot));
+    leftovers
 }

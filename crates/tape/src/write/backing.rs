@@ -11,20 +11,20 @@ use crate::write::cut::{CutPlan, RecoveredEnd, truncate};
 use crate::write::hot::{HotDirectory, HotDiscovery, forget_link};
 use crate::write::options::{Backing, WriterOptions};
 
-/// Brings the live segments where the options want them; gives the hot directory of a hot tape.
-pub(crate) fn settle_backing(
+/// Brings the live segments to the place that the options demand. Returns the hot directory of a hot tape.
+pub(crate) fn apply_backing(
     live: &SegmentLocator,
     end: &RecoveredEnd,
     options: &WriterOptions,
     start: HotDiscovery,
 ) -> Result<Option<HotDirectory>> {
     let paths = &live.paths;
-    let HotDiscovery { own, early, .. } = start;
+    let HotDiscovery { own_dir, early, .. } = start;
     if let Backing::Hot { window_segments: ..2, .. } = &options.backing {
         return Err(Error::Option("window_segments must be at least 2"));
     }
     let is_file = options.backing == Backing::File;
-    if early.is_some() || is_file && own.is_some() {
+    if early.is_some() || is_file && own_dir.is_some() {
         // Hot before, a file now, or in a directory that is left: the disk must have all of it first.
         let live = SegmentLocator::from_manifest(paths.clone(), live.meta);
         let mut recorder = TapeRecorder::open(live, SyncPolicy::OnClose, u64::MAX / 2)?;
@@ -34,23 +34,23 @@ pub(crate) fn settle_backing(
     if early.is_some() {
         forget_link(paths)?;
         // Frames that were committed after the last whole unit were recorded, too.
-        let cutting = CutPlan { replaces: false, may_zero: true, how: options.segment_allocation() };
+        let cutting = CutPlan { replaces: false, may_zero: true, allocation: options.segment_allocation() };
         truncate(live, end, None, &cutting)?;
     }
     let Backing::Hot { dir, .. } = &options.backing else {
-        match own {
-            Some(own) => own.remove(paths)?,
+        match own_dir {
+            Some(old_hot) => old_hot.remove(paths)?,
             None => forget_link(paths)?,
         }
         return Ok(None);
     };
-    let hot = match own {
-        Some(own) => own,
+    let hot = match own_dir {
+        Some(existing_hot) => existing_hot,
         None => HotDirectory::make(paths, &live.meta, dir.as_deref())?,
     };
     let (size, index) = (live.meta.segment_bytes, end.position.0 / live.meta.segment_bytes);
     let disk = segment_path(&paths.segments(), index);
-    // Also where the directory is there and the segment is not: somebody has removed it.
+    // Also if the directory exists without the segment: another process has removed the segment.
     if !end.position.0.is_multiple_of(size)
         && !segment_path(&hot.path, index).exists()
         && let Some((from, first_ordinal)) = MappedSegment::open(&disk, &live.meta, index, false)?

@@ -29,7 +29,7 @@ pub struct Claim {
     core: Arc<SharedWriterState>,
     first: ClaimPiece,
     rest: Vec<ClaimPiece>,
-    /// Pieces that are full, and bytes in the one that is being filled.
+    /// Number of full pieces, and bytes in the piece that is being filled.
     full: usize,
     filled: u64,
     /// The word that publishes the claim.
@@ -40,7 +40,7 @@ pub struct Claim {
     staged: Option<StagedFrames>,
 }
 
-/// Stamped frames that lie after what the file has of the piece that is being filled.
+/// Stamped frames that follow the bytes already in the file, for the piece that is being filled.
 #[derive(Debug, Default)]
 pub(crate) struct StagedFrames(Vec<u8>);
 
@@ -50,7 +50,7 @@ struct StagedEnds {
     /// The first header word stays zero: it is stored last, and commits the claim.
     hold: bool,
     /// The frames fill the piece, and all of them go into the file.
-    whole: bool,
+    fills_piece: bool,
 }
 
 /// Bytes that are given to the system at once: few enough to be near when it copies them.
@@ -78,63 +78,68 @@ impl Claim {
         claim
     }
 
-    /// Copies whole unstamped frames to the tape; gives the position of the first of them.
+    /// Copies whole unstamped frames to the tape and returns the position of the first one.
     ///
     /// # Errors
-    /// Bytes that are not whole frames, or more than was claimed, or other frame boundaries than those passed to the
-    /// claim. The claim cannot be published then.
+    /// Fails if the bytes are no whole frames, exceed the claim, or have other frame boundaries than those passed to
+    /// the claim. Then the claim cannot be published.
     #[inline]
-    pub fn put(&mut self, frames: &[u8]) -> Result<Position> {
-        self.put_each(frames, |_| {})
+    pub fn write_frames(&mut self, frames: &[u8]) -> Result<Position> {
+        self.write_frames_each(frames, |_| {})
     }
 
-    /// Copies frames to the tape as [`Claim::put`] does, and gives the header of each to `each` on the way.
+    /// Copies frames to the tape as [`Claim::write_frames`] does, and passes each header to `each`.
     ///
     /// # Errors
-    /// As [`Claim::put`].
+    /// Fails as [`Claim::write_frames`] does.
     #[inline]
-    pub fn put_each(&mut self, frames: &[u8], each: impl FnMut(FrameHeader)) -> Result<Position> {
+    pub fn write_frames_each(&mut self, frames: &[u8], each: impl FnMut(FrameHeader)) -> Result<Position> {
         if !self.core.fork.is_ours() {
             return self.refuse_child();
         }
         let segment_bytes = self.first.segment.size;
         let (_, last) = check_frames_each(frames, segment_bytes, each)?;
         let position = self.position();
-        let mut done = 0;
-        while done < frames.len() {
+        let mut offset = 0;
+        while offset < frames.len() {
             let Some(piece) = nth(&self.first, &self.rest, self.full) else {
-                return Err(Error::BadUnit { offset: done as u64, what: "more than was claimed" });
+                return Err(Error::BadUnit { offset: offset as u64, reason: "more than was claimed" });
             };
             let room = (piece.length - self.filled) as usize;
-            let rest = &frames[done..];
+            let rest = &frames[offset..];
             let part = if rest.len() <= room { rest.len() } else { boundary(rest, room) };
             if part == 0 {
                 return Err(Error::BadUnit {
-                    offset: done as u64,
-                    what: "not the boundary that was claimed",
+                    offset: offset as u64,
+                    reason: "not the boundary that was claimed",
                 });
             }
             let hold = self.word.is_none();
-            let at = piece.from + self.filled;
-            let whole = part == room;
+            let data_offset = piece.from + self.filled;
+            let fills_piece = part == room;
             match &mut self.staged {
                 // SAFETY: part <= room, so it lies in the piece; checked to be whole frames; the range was given to
                 // this claim alone by the writer and is not committed before `publish`.
-                None => unsafe { piece.segment.put(at, &rest[..part], hold) },
-                Some(staged) => staged.put(&piece.segment, at, &rest[..part], StagedEnds { hold, whole })?,
+                None => unsafe { piece.segment.write_frames(data_offset, &rest[..part], hold) },
+                Some(staged) => staged.write_frames(
+                    &piece.segment,
+                    data_offset,
+                    &rest[..part],
+                    StagedEnds { hold, fills_piece },
+                )?,
             }
             if hold {
                 self.word = Some(FrameHeader::read(rest));
             }
             self.filled += part as u64;
-            done += part;
+            offset += part;
             self.skip_full();
         }
         self.last = last;
         Ok(position)
     }
 
-    /// The position of the next frame.
+    /// Returns the position of the next frame.
     pub fn position(&self) -> Position {
         match self.piece() {
             Some(piece) => piece.segment.base.plus(piece.from + self.filled),
@@ -148,7 +153,7 @@ impl Claim {
     /// Makes the claim visible, as far as everything before it is. In a child that was forked it does nothing.
     ///
     /// # Panics
-    /// If it is not exactly full.
+    /// Panics if the claim is not exactly full.
     #[inline]
     pub fn publish(mut self) {
         assert!(self.piece().is_none(), "a claim is published full");
@@ -166,7 +171,7 @@ impl Claim {
         self.core.outstanding.fetch_sub(1, Ordering::Release);
     }
 
-    /// The error of a child that was forked.
+    /// Returns the error of a forked child process.
     #[cold]
     fn refuse_child(&self) -> Result<Position> {
         self.core.fork.check().map(|()| self.position())
@@ -185,19 +190,24 @@ impl Claim {
 }
 
 impl StagedFrames {
-    /// Puts whole frames that belong at data offset `at`, after those that are staged, and stamps them. The first
-    /// header is left zero if `hold` is set. A large piece goes into the file, and so does all of it if the piece is
-    /// `whole` with it.
+    /// Stages whole frames for data offset `data_offset` and stamps them. `ends` says whether the first header is left
+    /// zero, and whether the piece is complete. Large or complete pieces are written to the file.
     ///
-    /// The file's pages are the mapping's: what the call has written is seen by who finds the word that `publish` stores
-    /// in mapped memory, because the call is over before that store, and the store releases what came before it.
-    fn put(&mut self, segment: &MappedSegment, at: u64, frames: &[u8], ends: StagedEnds) -> Result<()> {
-        let StagedEnds { hold, whole } = ends;
+    /// The file's pages are the mapping's pages. A reader that finds the word that `publish` stores in mapped memory
+    /// also sees the bytes that the call has written: the call ends before that store, and the store releases it.
+    fn write_frames(
+        &mut self,
+        segment: &MappedSegment,
+        data_offset: u64,
+        frames: &[u8],
+        ends: StagedEnds,
+    ) -> Result<()> {
+        let StagedEnds { hold, fills_piece } = ends;
         let bytes = &mut self.0;
         let mut offset = 0;
         while offset < frames.len() {
             let begin = bytes.len();
-            let start = at + offset as u64 - begin as u64;
+            let start = data_offset + offset as u64 - begin as u64;
             let room = STAGED_BYTES.saturating_sub(begin);
             let rest = &frames[offset..];
             // At least a frame, and of a long one all of it.
@@ -222,8 +232,8 @@ impl StagedFrames {
             }
             offset += part;
         }
-        if whole {
-            segment.write(at + offset as u64 - bytes.len() as u64, bytes)?;
+        if fills_piece {
+            segment.write(data_offset + offset as u64 - bytes.len() as u64, bytes)?;
             bytes.clear();
         }
         Ok(())
@@ -239,7 +249,7 @@ impl Drop for Claim {
     }
 }
 
-/// A piece by its number.
+/// Returns piece `n` of the claim.
 fn nth<'p>(first: &'p ClaimPiece, rest: &'p [ClaimPiece], n: usize) -> Option<&'p ClaimPiece> {
     match n {
         0 => Some(first),
@@ -247,14 +257,14 @@ fn nth<'p>(first: &'p ClaimPiece, rest: &'p [ClaimPiece], n: usize) -> Option<&'
     }
 }
 
-/// Greatest frame boundary of `run` that is not beyond `limit`.
+/// Returns the greatest frame boundary of `run` that is not beyond `limit`.
 fn boundary(run: &[u8], limit: usize) -> usize {
-    let mut at = 0;
+    let mut end = 0;
     for (offset, _, frame) in unitape_model::frames(run) {
         if offset + frame.len() > limit {
             break;
         }
-        at = offset + frame.len();
+        end = offset + frame.len();
     }
-    at
+    end
 }

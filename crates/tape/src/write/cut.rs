@@ -39,7 +39,7 @@ pub(crate) struct OpeningState<'a> {
 pub(crate) struct WriterOpening {
     /// With the epoch of this opening; not stored yet.
     pub lineage: Lineage,
-    /// Epoch of the writer before, 0 where none is known.
+    /// Epoch of the writer before; 0 if it is unknown.
     pub epoch_before: u64,
     /// The boot in which a writer has the tape open, as the lineage says.
     pub open_before: Option<u128>,
@@ -50,15 +50,15 @@ pub(crate) struct WriterOpening {
 }
 
 impl WriterOpening {
-    /// Begins an opening: finds out how the last one ended, and gives this one its epoch.
+    /// Begins an opening: finds out how the last one ended, and assigns an epoch to this one.
     pub fn begin(
         paths: &TapePaths,
         tape: TapeId,
-        found: &OpeningState<'_>,
+        opening: &OpeningState<'_>,
         options: &WriterOptions,
     ) -> Result<Self> {
-        let &OpeningState { before, boot, created, origin } = found;
-        let known = match Lineage::load(paths, tape) {
+        let &OpeningState { before, boot, created, origin } = opening;
+        let stored_lineage = match Lineage::load(paths, tape) {
             // A lineage of a tape that was removed, or that is given up with the damage, counts as lost.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {
                 None
@@ -66,25 +66,25 @@ impl WriterOpening {
             other => other?,
         };
         // The lineage is flushed when a writer opens. The lock is not, and a power loss can take it away.
-        let open = known.as_ref().and_then(|lineage| lineage.open);
+        let open = stored_lineage.as_ref().and_then(|lineage| lineage.open);
         let rebooted = open.is_some_and(|open| open != boot_number(boot))
             || !before.is_empty() && field(before, "boot").unwrap_or_default() != boot;
-        let is_lost = known.is_none() && (!created || Lineage::path(paths).exists());
+        let is_lost = stored_lineage.is_none() && (!created || Lineage::path(paths).exists());
         let past = EpochLimits {
             tape,
             created,
-            known: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
+            known_epoch: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
             least: options.epoch_min,
-            // The clock only where it is needed. Nobody knows the epochs of a lineage that was lost. The time is
-            // later than all of them, so that no holder of an old epoch mistakes a new one for its own.
+            // Reads the clock only if necessary. The epochs of a lost lineage are unknown. The time is later than all
+            // of them, so that no holder of an old epoch mistakes a new epoch for its own.
             first: if is_lost { options.removal.clock.now().wall_ns.max(1000) as u64 / 1000 } else { 1 },
-            asked: origin.asked,
+            requested_epoch: origin.asked,
         };
-        let epoch_before = known.as_ref().map_or(0, |lineage| lineage.epoch);
-        let lineage = match known {
+        let epoch_before = stored_lineage.as_ref().map_or(0, |lineage| lineage.epoch);
+        let lineage = match stored_lineage {
             // It was made with the epoch of this opening.
-            Some(begun) if origin.is_begun && begun.epoch > past.known => begun,
-            known => Lineage::next(known, &past, paths)?,
+            Some(begun_lineage) if origin.is_begun && begun_lineage.epoch > past.known_epoch => begun_lineage,
+            previous_lineage => Lineage::next(previous_lineage, &past, paths)?,
         };
         Ok(Self {
             epoch_before,
@@ -106,18 +106,19 @@ impl WriterOpening {
     }
 }
 
-/// How what lies beyond the end goes.
+/// Says how everything beyond the end is removed.
 pub(crate) struct CutPlan {
-    /// A reader may be there: the segment of the end gets a new file, and who has the old one mapped keeps it as it is.
+    /// A reader may exist. The segment of the end gets a new file, and a reader that has mapped the old file keeps it
+    /// unchanged.
     pub replaces: bool,
-    /// Without room for that file the old one is zeroed: nobody who had it mapped is left.
+    /// The old file is zeroed if there is no room for the new file: no process that had it mapped is left.
     pub may_zero: bool,
-    pub how: SegmentAllocation,
+    pub allocation: SegmentAllocation,
 }
 
 impl CutPlan {
-    /// Gives the segment of the end a new file with what is before the end, or removes it where nothing of it is; false
-    /// where it stays and must be zeroed.
+    /// Gives the segment of the end a new file with the bytes before the end, or removes it if there are no such bytes.
+    /// Returns false if the file stays and must be zeroed.
     ///
     /// Bytes that a reader can see are never written again, and the bytes that it finds under the name are of the new
     /// epoch.
@@ -125,8 +126,8 @@ impl CutPlan {
         if !self.replaces {
             return Ok(false);
         }
-        let (at, path) = (end.0 - segment.base.0, &segment.path);
-        if at == 0 {
+        let (offset, path) = (end.0 - segment.base.0, &segment.path);
+        if offset == 0 {
             let removes = segment.index == 0 || live.indices()?.contains(&(segment.index - 1));
             if removes {
                 remove(path)?;
@@ -141,9 +142,9 @@ impl CutPlan {
         let making = if on_disk { live.paths.run() } else { folder.into() };
         let temp = making.join(format!("making-{:016x}", segment.index));
         let made = (|| {
-            let to = MappedSegment::create(&temp, &header, self.how)?;
+            let to = MappedSegment::create(&temp, &header, self.allocation)?;
             // SAFETY: the range was found committed by the walk to the end, and the new file is ours.
-            unsafe { to.copy_in(0, segment.bytes(0, at as usize)) };
+            unsafe { to.copy_in(0, segment.bytes(0, offset as usize)) };
             // Before it has the name: some of it is durable under that name already.
             sys::sync_data(&to.file).with_context("flush", &temp)?;
             sys::rename(&temp, path).with_context("rename", path)?;
@@ -159,8 +160,8 @@ impl CutPlan {
     }
 }
 
-/// Takes from the checksums what they say of bytes beyond the end. New bytes come there, and a writer that dies before
-/// its recorder has begun would leave them with checksums of the old ones.
+/// Removes the bytes beyond the end from the checksums. New bytes will be written there, and a writer that dies before
+/// its recorder begins would leave them with checksums of the old bytes.
 ///
 /// It comes before the bytes are cut: the checksum of a start of the span is right before and after.
 pub(crate) fn cut_sums(live: &SegmentLocator, end: Position) -> Result<()> {
@@ -172,26 +173,28 @@ pub(crate) fn cut_sums(live: &SegmentLocator, end: Position) -> Result<()> {
     }
     for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
         let path = live.paths.crc(index);
-        let at = if index == last { end.0 - last * size } else { 0 };
-        if at == 0 {
+        let kept_bytes = if index == last { end.0 - last * size } else { 0 };
+        if kept_bytes == 0 {
             remove(&path)?;
             continue;
         }
         let mut sums = read_start(&path, size / span * 4).with_context("read", &path)?;
-        let whole = (at / span) as usize * 4;
-        if sums.len() <= whole {
+        let whole_sums_bytes = (kept_bytes / span) as usize * 4;
+        if sums.len() <= whole_sums_bytes {
             continue;
         }
-        sums.truncate(whole);
-        if !at.is_multiple_of(span) {
+        sums.truncate(whole_sums_bytes);
+        if !kept_bytes.is_multiple_of(span) {
             let Some((segment, _)) = live.segment(index)? else { continue };
             // SAFETY: the walk to the end found these bytes committed; the lock is ours and no writer lives.
-            let start = unsafe { segment.bytes(at - at % span, (at % span) as usize) };
+            let start =
+                unsafe { segment.bytes(kept_bytes - kept_bytes % span, (kept_bytes % span) as usize) };
             sums.extend_from_slice(&span_sum(start, span).to_le_bytes());
         }
         unseal(&path)?;
         let file = sys::open_or_make(&path).with_context("open", &path)?;
-        sys::write_at(&file, &sums[whole..], whole as u64).with_context("write", &path)?;
+        sys::write_at(&file, &sums[whole_sums_bytes..], whole_sums_bytes as u64)
+            .with_context("write", &path)?;
         sys::set_len(&file, sums.len() as u64).with_context("cut", &path)?;
     }
     Ok(())
@@ -205,7 +208,7 @@ pub(crate) struct RecoveredEnd {
     pub may_be_missed: bool,
 }
 
-/// Zeroes what lies after the end and removes later segments, wherever they are.
+/// Zeroes everything after the end and removes later segments, wherever they are.
 pub(crate) fn truncate(
     live: &SegmentLocator,
     end: &RecoveredEnd,
@@ -216,7 +219,7 @@ pub(crate) fn truncate(
     let last = end.position.0 / size;
     let segments = live.paths.segments();
     for (dir, is_hot) in hot.map(|hot| (&hot.path, true)).into_iter().chain([(&segments, false)]) {
-        // From the end, so that nobody who looks meanwhile takes one for missing among others.
+        // From the end, so that no reader that looks meanwhile finds a gap between segments.
         for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last) {
             let path = segment_path(dir, index);
             if index > last {
@@ -225,11 +228,11 @@ pub(crate) fn truncate(
                 continue;
             }
             unseal(&path)?;
-            let found = match is_hot {
+            let opened_segment = match is_hot {
                 true => segment_pool::open_own(dir, &live.meta, index),
                 false => MappedSegment::open(&path, &live.meta, index, true),
             };
-            if let Some((segment, _)) = match found {
+            if let Some((segment, _)) = match opened_segment {
                 // Nothing of it is on the tape: a broken one is made again.
                 Err(Error::Damage { .. }) if end.position.0.is_multiple_of(size) => {
                     remove(&path)?;

@@ -1,4 +1,4 @@
-//! A word that a forked child finds cleared, so that a writer notices in its way that it is none of its own.
+//! A word that a forked child finds cleared, so that a writer notices that it belongs to another process.
 //!
 //! A forked child has a copy of the writer: the same open files with their locks, the same shared memory, and none of
 //! the helper threads. Its parent would write over the frames that it appends. Asking for the process id costs a
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 
-/// The word of a writer: 0 in a child, otherwise what the writer stores.
+/// The word of a writer: 0 in a forked child, otherwise the value that the writer stores.
 #[derive(Debug)]
 pub(crate) struct ForkDetector {
     word: &'static AtomicU64,
@@ -31,19 +31,19 @@ impl Default for ForkDetector {
         // Not waited for: a child that was forked while it was locked finds it locked for ever.
         let free = FREE.try_lock().and_then(|mut free| free.pop());
         let word = free.unwrap_or_else(make);
-        // Relaxed: nobody else has it yet.
+        // Relaxed: no other thread has it yet.
         word.store(WELL, Ordering::Relaxed);
         Self { word, pid: std::process::id() }
     }
 }
 
 impl ForkDetector {
-    /// The word, for who looks at it often; only as long as this one lives.
+    /// Returns the word, for callers that read it often. It is valid only while this value lives.
     pub fn word(&self) -> &'static AtomicU64 {
         self.word
     }
 
-    /// Whether this process opened the writer; a look at the word, which does not ask the system.
+    /// Returns whether this process opened the writer. Reads the word and makes no system call.
     #[inline]
     pub fn is_ours(&self) -> bool {
         // Relaxed: the kernel cleared it before the child ran.
@@ -65,7 +65,7 @@ impl Drop for ForkDetector {
     }
 }
 
-/// A word in a page of its own that is cleared in a child, or an ordinary one where that cannot be had.
+/// Makes a word in its own page that a forked child sees cleared, or an ordinary word if the system cannot do that.
 fn make() -> &'static AtomicU64 {
     #[cfg(target_os = "linux")]
     {

@@ -21,7 +21,7 @@ use crate::error::{Error, FileContext, Result};
 #[derive(Debug)]
 pub(crate) struct HotDirectory {
     pub path: PathBuf,
-    /// Held as long as the writer is there, so that nobody who has a copy of the tape adopts the directory.
+    /// Held while the writer exists, so that no process with a copy of the tape adopts the directory.
     lock: FileLock,
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct HotDirectory {
 #[derive(Debug, Default)]
 pub(crate) struct HotDiscovery {
     /// The hot directory of the last writer, which did not close.
-    pub own: Option<HotDirectory>,
+    pub own_dir: Option<HotDirectory>,
     /// The hot directory of a version that made no marks: it is read and left unchanged.
     pub early: Option<PathBuf>,
     /// The notice about it.
     pub notice: Option<HotNotice>,
-    /// The tape is a copy of one that is there and has everything.
+    /// The tape is a copy of a tape that exists and has everything.
     pub is_copy: bool,
 }
 
 impl HotDiscovery {
-    /// Finds the hot directory of a tape whose writer's lock is held. After a restart of the machine what it holds is
-    /// not what shared memory was, and goes.
+    /// Finds the hot directory of a tape whose writer's lock is held. After a restart of the machine its content is no
+    /// longer the shared memory's, and is removed.
     ///
     /// # Errors
-    /// Hot segments that belong to a tape which is not there any more, a directory of another user, or the system's
-    /// refusal.
+    /// Fails if the hot segments belong to a tape that no longer exists, if the directory belongs to another user, or
+    /// if the system refuses.
     pub fn find(paths: &TapePaths, tape: TapeId, rebooted: bool) -> Result<Self> {
         let mut start = Self::default();
         match find(paths, tape)? {
@@ -58,11 +58,11 @@ impl HotDiscovery {
                 forget_link(paths)?;
             }
             HotDirectoryLookup::Own(path) => {
-                let own = HotDirectory::lock(path)?;
-                remove_unfinished(&own.path)?;
+                let own_dir = HotDirectory::lock(path)?;
+                remove_unfinished(&own_dir.path)?;
                 match rebooted {
-                    true => own.remove(paths)?,
-                    false => start.own = Some(own),
+                    true => own_dir.remove(paths)?,
+                    false => start.own_dir = Some(own_dir),
                 }
             }
             HotDirectoryLookup::Early(path) => {
@@ -88,7 +88,7 @@ impl HotDirectory {
     /// Locks the hot directory at `path`, which has the mark of this tape.
     pub fn lock(path: PathBuf) -> Result<Self> {
         check_owner_now(&path)?;
-        let lock = FileLock::take(&path.join(MARK))?;
+        let lock = FileLock::acquire(&path.join(MARK))?;
         Ok(Self { path, lock })
     }
 
@@ -98,11 +98,11 @@ impl HotDirectory {
     /// name of something that is nobody's, or a directory with its mark. A mark without a name is a name that was lost.
     ///
     /// # Errors
-    /// A directory that others may write to or that is not empty of segments, or the system's refusal.
+    /// Fails if other users may write to the directory, if it has segments, or if the system refuses.
     pub fn make(paths: &TapePaths, meta: &TapeManifest, wanted: Option<&Path>) -> Result<Self> {
         let mark = HotMark::new(&paths.dir, meta.id)?;
         let wanted = wanted.map_or_else(|| mark.usual_place(), Path::to_path_buf);
-        let (path, is_there) = settle_path(&wanted)?;
+        let (path, is_there) = resolve_path(&wanted)?;
         if is_there {
             check_free(&path, paths, meta)?;
         }
@@ -114,7 +114,7 @@ impl HotDirectory {
         write_whole(&paths.hot_mark(), &bytes)?;
         if !is_there {
             sys::make_own_dir(&path).with_context("make", &path)?;
-            // Users whom the tape's directory lets in may read here too; nobody else may write.
+            // Users who may read the tape's directory may read here too; no other user may write.
             let mode = reachable_mode(&mark.path, &path);
             sys::set_mode(&path, mode).with_context("change the mode of", &path)?;
         }
@@ -122,15 +122,15 @@ impl HotDirectory {
         Self::lock(path)
     }
 
-    /// Removes our files, and the directory when nothing else is in it; then the name that the tape has of it.
+    /// Removes unitape's files, then the directory if it is empty, then the name that the tape has for it.
     ///
-    /// Only what has our names: the directory may be one that the user named.
+    /// Only files with unitape's names are removed: a user may have named the directory.
     pub fn remove(self, paths: &TapePaths) -> Result<()> {
         remove_unfinished(&self.path)?;
         for index in list_segments(&self.path)? {
             remove(&segment_path(&self.path, index))?;
         }
-        // Last of all, so that what is left after a death is still known.
+        // Last, so that the remaining files are still known after a death.
         self.lock.remove()?;
         // A directory that holds other things is not ours and stays.
         let _ = sys::remove_dir(&self.path);
@@ -162,8 +162,8 @@ pub(crate) fn forget_link(paths: &TapePaths) -> Result<()> {
     remove(&paths.hot())
 }
 
-/// The full path of a hot directory, and whether it is there.
-fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
+/// Resolves the full path of a hot directory, and returns whether the directory exists.
+fn resolve_path(wanted: &Path) -> Result<(PathBuf, bool)> {
     let name = wanted.file_name().ok_or(Error::Option("the hot directory must have a name of its own"))?;
     let parent = match wanted.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -172,23 +172,23 @@ fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
     sys::make_dir(parent).with_context("make", parent)?;
     let parent = std::fs::canonicalize(parent).with_context("resolve", parent)?;
     let meta = std::fs::metadata(&parent).with_context("look at", &parent)?;
-    // Where anybody may rename, what was checked may be another directory a moment later.
+    // If any user may rename, the checked path may be another directory a moment later.
     if meta.mode() & 0o1002 == 0o002 {
-        let what =
+        let reason =
             "may be written to by everybody and has no sticky bit: a hot directory in it is not safe".into();
-        return Err(Error::UnsafeHot { path: parent, what });
+        return Err(Error::UnsafeHot { path: parent, reason });
     }
     let path = parent.join(name);
-    let there = directory_owner(&path)?;
-    if let Some(owner) = there {
+    let present_owner = directory_owner(&path)?;
+    if let Some(owner) = present_owner {
         check_writable(&path, owner)?;
     }
-    Ok((path, there.is_some()))
+    Ok((path, present_owner.is_some()))
 }
 
 /// Makes sure that no hot segments are in a directory that a writer is about to use.
 fn check_free(path: &Path, paths: &TapePaths, meta: &TapeManifest) -> Result<()> {
-    let unsafe_hot = |what| Err(Error::UnsafeHot { path: path.into(), what });
+    let unsafe_hot = |reason| Err(Error::UnsafeHot { path: path.into(), reason });
     match HotMark::load(path)? {
         // Its name was lost, or forgotten.
         Some(mark) if mark.is_of(&paths.dir, meta.id) => {
@@ -225,18 +225,18 @@ fn check_owner_now(path: &Path) -> Result<()> {
     }
 }
 
-/// The mode with which a hot directory lets in whom the tape's directory `dir` lets in, and nobody to write.
+/// Returns the mode that opens a hot directory to the readers of the tape's directory `dir`, and to no other writer.
 ///
-/// A tape in a private directory is not read by others because its hot segments are elsewhere.
+/// The hot segments of a tape in a private directory must stay private too.
 fn reachable_mode(dir: &Path, hot: &Path) -> u32 {
     let Ok(tape) = std::fs::metadata(dir) else { return 0o700 };
     let group = || {
-        let same = std::fs::metadata(hot).is_ok_and(|hot| hot.gid() == tape.gid());
-        same || std::os::unix::fs::chown(hot, None, Some(tape.gid())).is_ok()
+        let is_same_group = std::fs::metadata(hot).is_ok_and(|hot| hot.gid() == tape.gid());
+        is_same_group || std::os::unix::fs::chown(hot, None, Some(tape.gid())).is_ok()
     };
     let mut mode = 0o700 | tape.mode() & 0o055;
-    for above in dir.ancestors().skip(1) {
-        let Ok(meta) = std::fs::metadata(above) else { return 0o700 };
+    for ancestor in dir.ancestors().skip(1) {
+        let Ok(meta) = std::fs::metadata(ancestor) else { return 0o700 };
         if meta.mode() & 0o001 == 0 {
             mode &= !0o005;
             if meta.mode() & 0o010 == 0 || meta.gid() != tape.gid() {

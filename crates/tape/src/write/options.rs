@@ -43,8 +43,9 @@ pub struct WriterOptions {
     pub backing: Backing,
     /// Where the recorder of a hot tape runs.
     pub recorder: RecorderLocation,
-    /// How far ahead of a writer pages are faulted in on a disk, in bytes; further, up to a segment, when that
-    /// proves too little; 0: not at all. In memory whole segments are, whatever this says; in bulk none.
+    /// How far ahead of a writer pages are faulted in on a disk, in bytes; 0: not at all. The distance grows, up to a
+    /// segment, if it proves too small. In memory whole segments are faulted in, whatever this says; in bulk no pages
+    /// are.
     pub prefault_bytes: u64,
     /// When frames become durable.
     pub sync: SyncPolicy,
@@ -52,9 +53,9 @@ pub struct WriterOptions {
     pub retention: RetentionLimits,
     /// The clocks and the hook that removal uses besides its limits.
     pub removal: RemovalOptions,
-    /// Readers that the writer must not leave behind; none by default.
+    /// Readers that the writer must not leave behind; empty by default.
     pub gates: Vec<Gate>,
-    /// How long a writer waits for a recorder that is behind before it gives [`crate::Error::RecorderBehind`].
+    /// How long a writer waits for a slow recorder before it returns [`crate::Error::RecorderBehind`].
     pub recorder_wait: Duration,
     /// Where preallocator and recorder run, and how urgently.
     pub helpers: HelperThreadAffinity,
@@ -97,7 +98,7 @@ impl WriterOptions {
         self.in_bulk && self.backing == Backing::File
     }
 
-    /// How the memory of its segments is made.
+    /// Returns how the memory of the tape's segments is allocated.
     pub(crate) fn segment_allocation(&self) -> SegmentAllocation {
         if self.writes_by_call() { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready }
     }

@@ -38,7 +38,7 @@ pub struct DefinitionRecord {
     pub frame: Vec<u8>,
 }
 
-/// Where a tape begins that does not begin at 0: the place, and what came before it.
+/// The origin of a tape that does not begin at 0: the position, and a summary of the earlier part.
 #[derive(Clone, Copy, Debug)]
 pub struct TapeOrigin<'a> {
     /// The first unit is here, a multiple of the line.
@@ -51,38 +51,38 @@ pub struct TapeOrigin<'a> {
     pub epoch: u64,
 }
 
-/// What an opening at an origin says of the epoch.
+/// The epoch that an opening at an origin requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OriginEpoch {
     /// The tape was made just now, and its lineage has the epoch of this opening.
     pub is_begun: bool,
-    /// The epoch that is asked for; 0: the next one.
+    /// The requested epoch; 0: the next one.
     pub asked: u64,
 }
 
 impl TapeOrigin<'_> {
-    /// Whether a tape with segments of this size can begin here.
+    /// Checks that a tape with segments of this size can begin at the origin.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Fails with the reason if it cannot.
     pub(crate) fn check(&self, options: &WriterOptions) -> Result<()> {
         let line = LINE as u64;
-        let at = self.position.0;
-        if !at.is_multiple_of(line) {
+        let position = self.position.0;
+        if !position.is_multiple_of(line) {
             return Err(Error::Option("the position of an origin must be a multiple of 64"));
         }
-        if at / options.segment_bytes > SEGMENT_INDEX_MAX {
+        if position / options.segment_bytes > SEGMENT_INDEX_MAX {
             return Err(Error::Option("the position of an origin is beyond what a tape can hold"));
         }
-        if at == 0 && self.ordinal > 0 {
+        if position == 0 && self.ordinal > 0 {
             return Err(Error::Option(
                 "no event comes before position 0, so the ordinal of an origin there is 0",
             ));
         }
-        if at > 0 && self.ordinal == 0 {
+        if position > 0 && self.ordinal == 0 {
             return Err(Error::Option("an origin after position 0 must have an ordinal of at least 1"));
         }
-        if self.ordinal > at / line {
+        if self.ordinal > position / line {
             return Err(Error::Option("an origin cannot have more events before it than lines"));
         }
         if self.epoch == 0 || self.epoch > EPOCH_MAX {
@@ -99,7 +99,7 @@ impl TapeOrigin<'_> {
         let mut covered = Position(0);
         for (index, DefinitionRecord { position, frame }) in self.definitions.iter().enumerate() {
             let position = *position;
-            let bad = |what: String| Err(Error::BadDefinition { index, position, what });
+            let bad = |reason: String| Err(Error::BadDefinition { index, position, reason });
             let is_frame = frame.len() >= LINE && FrameHeader::read(frame).len_bytes() == frame.len();
             if !is_frame {
                 return bad("it is not one whole frame".into());
@@ -125,11 +125,11 @@ impl TapeOrigin<'_> {
         Ok(())
     }
 
-    /// Makes the tape, or makes sure that the one that is there begins here and may be opened with this epoch. The
-    /// lock is the caller's; `created` says that there is no tape yet.
+    /// Makes the tape, or checks that the existing tape begins here and may be opened with this epoch. The caller has
+    /// the lock; `created` says that there is no tape yet.
     ///
     /// # Errors
-    /// A tape that begins elsewhere, an epoch that is not greater than the one there, or the system's refusal.
+    /// Fails if the tape begins elsewhere, if the epoch is not greater than the tape's, or if the system refuses.
     pub(crate) fn prepare(
         &self,
         paths: &TapePaths,
@@ -141,27 +141,27 @@ impl TapeOrigin<'_> {
             Some(record) if record.tape != id && created => {
                 return Err(Error::ForeignTape {
                     path: OriginRecord::path(paths),
-                    found: record.tape,
-                    wanted: id,
+                    tape_id: record.tape,
+                    expected_id: id,
                 });
             }
             // It was copied into the directory of another tape.
             other => other.filter(|record| record.tape == id),
         };
         let newest = match newest_epoch(paths, id) {
-            // The opening decides what becomes of such a lineage.
+            // The opening decides how to treat such a lineage.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) => 0,
             other => other?,
         };
         let last = record.map_or(0, |record| record.epoch);
         let is_same = self.epoch == last;
-        let taken =
+        let epoch_taken =
             Error::EpochTaken { path: paths.dir.clone(), epoch: self.epoch, newest: newest.max(last) };
         let ours =
             OriginRecord { tape: id, position: self.position, ordinal: self.ordinal, epoch: self.epoch };
         if created {
             if self.epoch < last || self.epoch < newest || self.epoch == newest && !is_same {
-                return Err(taken);
+                return Err(epoch_taken);
             }
             if let Some(record) = record.filter(|record| is_same && *record != ours) {
                 return Err(unfinished(paths, &record));
@@ -182,7 +182,7 @@ impl TapeOrigin<'_> {
             // The last writer was not opened at an origin, and the caller knows its epoch.
             None if self.epoch == newest => 0,
             _ if self.epoch > newest.max(last) => self.epoch,
-            _ => return Err(taken),
+            _ => return Err(epoch_taken),
         };
         // Before the lineage: from here on the opener of before is refused.
         ours.store(paths)?;
@@ -197,7 +197,7 @@ impl TapeOrigin<'_> {
                 let live = SegmentLocator::from_manifest(paths.clone(), TapeManifest::load(&paths.dir)?);
                 let oldest = live.oldest()?;
                 let first = live.segment(oldest.0 / live.meta.segment_bytes)?;
-                // Without a segment the opening reports what is missing.
+                // Without a segment the opening reports the missing data.
                 (oldest, first.map_or(self.ordinal, |(_, first_ordinal)| first_ordinal))
             }
         };
@@ -217,8 +217,8 @@ impl TapeOrigin<'_> {
     fn make(&self, paths: &TapePaths, meta: &TapeManifest) -> Result<()> {
         for path in [paths.hot(), paths.hot_mark()] {
             if path.symlink_metadata().is_ok() {
-                let what = "`run/` names the hot segments of an earlier tape; remove `run/` or name another directory";
-                return Err(Error::NotATape { path: paths.dir.clone(), what });
+                let reason = "`run/` names the hot segments of an earlier tape; remove `run/` or name another directory";
+                return Err(Error::NotATape { path: paths.dir.clone(), reason });
             }
         }
         let index = self.position.0 / meta.segment_bytes;
@@ -234,8 +234,8 @@ impl TapeOrigin<'_> {
         let header = SegmentHeader { meta: *meta, index, first_ordinal: ordinal };
         let mut segment = MappedSegment::create(&temp, &header, SegmentAllocation::Ready)?;
         let length = position.0 - segment.base.0;
-        for (at, filler) in fillers(length).rev() {
-            segment.commit(at, filler);
+        for (offset, filler) in fillers(length).rev() {
+            segment.commit(offset, filler);
         }
         sys::sync_data(&segment.file).with_context("flush", &temp)?;
         let open_sum = write_sums(paths, meta, &segment, length)?;
@@ -248,7 +248,7 @@ impl TapeOrigin<'_> {
         meta.store(paths)
     }
 
-    /// Writes the dictionary log; gives its bytes.
+    /// Writes the dictionary log and returns its bytes.
     fn write_definitions(&self, paths: &TapePaths, meta: &TapeManifest) -> Result<u64> {
         let mut log = encode_head(meta).to_vec();
         for DefinitionRecord { position, frame } in self.definitions {
@@ -263,27 +263,26 @@ impl TapeOrigin<'_> {
         Ok(log.len() as u64)
     }
 
-    /// Removes what an opening has left that died before it had made the tape: its own files, and no other.
+    /// Removes the files of an opening that died before it had made the tape, and no other files.
     fn discard_unfinished(&self, paths: &TapePaths) -> Result<()> {
         let Some(record) = OriginRecord::load(paths)? else { return Ok(()) };
         check_unfinished(paths, &record)?;
-        let place = paths.segments();
-        for entry in fs::read_dir(&place).into_iter().flatten() {
-            remove(&entry.with_context("list", &place)?.path())?;
+        let segments_dir = paths.segments();
+        for entry in fs::read_dir(&segments_dir).into_iter().flatten() {
+            remove(&entry.with_context("list", &segments_dir)?.path())?;
         }
         remove(&paths.durable())?;
         remove(&paths.definitions())
     }
 }
 
-/// Greatest epoch that may be asked for; later openings have later ones.
+/// Greatest epoch that may be requested; later openings have later epochs.
 const EPOCH_MAX: u64 = 1 << 62;
 
 /// Names that an opening at an origin makes before there is a tape.
 const UNFINISHED_NAMES: [&str; 4] = ["run", "segments", "definitions.log", "durable"];
 
-/// Makes sure that nothing is in a directory in which a tape is to be made, or only what an opening at an origin has
-/// left that died.
+/// Checks that the directory of a new tape is empty, or has only files of an opening at an origin that died.
 pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) -> Result<()> {
     let dir = &paths.dir;
     let record = OriginRecord::load(paths)?.filter(|record| record.position > Position(0));
@@ -294,7 +293,10 @@ pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) ->
         let name = entry.with_context("list", dir)?.file_name();
         let is_left = record.is_some() && UNFINISHED_NAMES.iter().any(|left| name == *left);
         if name != "run" && !is_left {
-            return Err(Error::NotATape { path: dir.into(), what: "it holds other things and no tape.toml" });
+            return Err(Error::NotATape {
+                path: dir.into(),
+                reason: "it holds other things and no tape.toml",
+            });
         }
     }
     let Some(record) = record else { return Ok(()) };
@@ -304,25 +306,25 @@ pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) ->
     }
 }
 
-/// Makes sure that no unit is on a tape without `tape.toml`: then an opening at an origin died, and otherwise somebody
+/// Checks that a tape without `tape.toml` has no units. Without units an opening at an origin died; otherwise a user
 /// has removed that file.
 fn check_unfinished(paths: &TapePaths, record: &OriginRecord) -> Result<()> {
-    let place = paths.segments();
-    for index in list_segments(&place)? {
-        let path = segment_path(&place, index);
+    let segments_dir = paths.segments();
+    for index in list_segments(&segments_dir)? {
+        let path = segment_path(&segments_dir, index);
         let page = read_start(&path, HEADER_PAGE).with_context("read", &path)?;
         let header = SegmentHeader::read(&page).filter(|header| header.index == index);
         let is_empty = match header {
             Some(SegmentHeader { meta, .. }) if record.position.0 / meta.segment_bytes == index => {
-                let at = record.position.0 % meta.segment_bytes;
+                let offset = record.position.0 % meta.segment_bytes;
                 let segment = MappedSegment::map(&path, &meta, index, false);
-                matches!(segment, Ok(Some(segment)) if segment.look(at) == HeaderWordState::Nothing)
+                matches!(segment, Ok(Some(segment)) if segment.look(offset) == HeaderWordState::Nothing)
             }
             _ => false,
         };
         if !is_empty {
-            let what = "tape.toml is missing, and segments are there; `unitape tape repair DIR --apply` makes it again";
-            return Err(Error::NotATape { path: paths.dir.clone(), what });
+            let reason = "tape.toml is missing, and segments are there; `unitape tape repair DIR --apply` makes it again";
+            return Err(Error::NotATape { path: paths.dir.clone(), reason });
         }
     }
     Ok(())
@@ -333,7 +335,8 @@ fn unfinished(paths: &TapePaths, record: &OriginRecord) -> Error {
     Error::Unfinished { path: paths.dir.clone(), position, ordinal, epoch }
 }
 
-/// Writes the checksums of the first `length` bytes of a segment; gives that of those in its open span.
+/// Writes the checksums of the first `length` bytes of a segment, and returns the checksum of the bytes in its open
+/// span.
 fn write_sums(paths: &TapePaths, meta: &TapeManifest, segment: &MappedSegment, length: u64) -> Result<u32> {
     let (path, span) = (paths.crc(segment.index), meta.span());
     remove(&path)?;

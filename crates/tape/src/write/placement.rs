@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 
 /// Where the helper threads of a writer (preallocator and recorder) run, and with what priority.
 ///
-/// By default they run wherever the system puts them, as the thread that opened the writer would. On a machine
-/// with a processor to spare they are best kept off those of the writer and of the readers that are in a hurry.
+/// By default they run wherever the system puts them, as the thread that opened the writer would. On a machine with a
+/// spare processor, keep them off the processors of the writer and of urgent readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HelperThreadAffinity {
     /// Processors on which they may run; empty: those of the thread that opens the writer.
@@ -15,19 +15,20 @@ pub struct HelperThreadAffinity {
 }
 
 impl HelperThreadAffinity {
-    /// Whether the system grants this here.
+    /// Checks that the system grants this placement.
     ///
     /// # Errors
-    /// A processor that is not there or not allowed, or a priority without the right to it.
+    /// Fails if a processor is missing or not allowed, or if the process has no right to the priority.
     pub fn check(&self) -> Result<()> {
         if *self == Self::default() {
             return Ok(());
         }
-        // In a thread of its own, which takes what was tried with it.
+        // Runs in its own thread: the tried settings end with the thread.
         std::thread::scope(|scope| scope.spawn(|| self.try_apply()).join().unwrap_or(Ok(())))
     }
 
-    /// Applies it to the calling thread, after [`HelperThreadAffinity::check`]; what has become impossible since is left.
+    /// Applies the placement to the calling thread, after [`HelperThreadAffinity::check`]. Ignores settings that have
+    /// become impossible since.
     pub(crate) fn apply(&self) {
         // Checked when the writer was opened. A processor taken away since costs speed, not correctness.
         let _ = self.try_apply();

@@ -40,7 +40,7 @@ pub(crate) struct PreallocatorTask {
     pub epoch: u64,
     pub meta: TapeManifest,
     /// Where prepared segments are made; on the file system they will stay on.
-    pub place: PathBuf,
+    pub making_dir: PathBuf,
     pub prefault_bytes: u64,
     /// Nothing is faulted in: pages are written by calls.
     pub by_call: bool,
@@ -89,12 +89,12 @@ impl PreallocatorTask {
         let mut waiting: Option<MappedSegment> = None;
         let (mut faulted_index, mut faulted) = (u64::MAX, 0);
         // How far ahead; grows when the writer was faster, because then this thread wakes too rarely.
-        let mut ahead = self.prefault_bytes;
+        let mut ahead_bytes = self.prefault_bytes;
         // A tape that is closed does not wait for a segment that it will not have.
-        let stopped = || self.core.stop_keeper.load(Ordering::Relaxed);
+        let is_stopped = || self.core.stop_preallocator.load(Ordering::Relaxed);
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
         let (mut end, mut pause) = (Position(0), PAUSE);
-        while !stopped() {
+        while !is_stopped() {
             if self.is_fenced() {
                 self.stop_writer();
                 break;
@@ -105,16 +105,18 @@ impl PreallocatorTask {
             pause = if end == before { (pause * 2).min(PAUSE_IDLE) } else { PAUSE };
             next = next.max(end.0 / self.meta.segment_bytes + 1);
             if waiting.is_none() && self.is_due(next, end) {
-                let path = self.place.join(format!("prepared-{next:016x}"));
+                let path = self.making_dir.join(format!("prepared-{next:016x}"));
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
                 self.core.making.store(next, Ordering::Relaxed);
                 // The writer reports a full disk when it gets there and tries for itself.
-                let spare = segment_pool::recycle(&self.place, &path, &header, &self.core.left);
-                let how = if self.by_call { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready };
-                let make = || MappedSegment::create_unless(&path, &header, how, &stopped).ok();
+                let spare =
+                    segment_pool::recycle(&self.making_dir, &path, &header, &self.core.released_mappings);
+                let allocation =
+                    if self.by_call { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready };
+                let make = || MappedSegment::create_unless(&path, &header, allocation, &is_stopped).ok();
                 if let Some(segment) = spare.or_else(make) {
                     if !self.by_call {
-                        segment.prefault(0, ahead);
+                        segment.prefault(0, ahead_bytes);
                     }
                     waiting = Some(segment);
                     next += 1;
@@ -132,21 +134,21 @@ impl PreallocatorTask {
             }
             let current = self.core.current.lock().clone();
             if let Some(segment) = current {
-                let at = end.0.saturating_sub(segment.base.0).min(segment.size);
+                let offset = end.0.saturating_sub(segment.base.0).min(segment.size);
                 if self.by_call {
-                    segment.reserve_ahead(at);
+                    segment.reserve_ahead(offset);
                     std::thread::park_timeout(pause.max(PAUSE_BULK));
                     continue;
                 }
                 if segment.index != faulted_index {
-                    (faulted_index, faulted) = (segment.index, ahead.min(segment.size));
+                    (faulted_index, faulted) = (segment.index, ahead_bytes.min(segment.size));
                 }
-                if at > faulted && ahead > 0 {
-                    ahead = (ahead * 2).min(ahead_max);
+                if offset > faulted && ahead_bytes > 0 {
+                    ahead_bytes = (ahead_bytes * 2).min(ahead_max);
                 }
-                let want = at.saturating_add(ahead).min(segment.size);
-                let from = faulted.max(at);
-                if want > from && (want - from >= ahead / 4 || want == segment.size) {
+                let want = offset.saturating_add(ahead_bytes).min(segment.size);
+                let from = faulted.max(offset);
+                if want > from && (want - from >= ahead_bytes / 4 || want == segment.size) {
                     segment.prefault(from, want - from);
                     faulted = want;
                 }
@@ -163,13 +165,14 @@ impl PreallocatorTask {
         }
     }
 
-    /// Whether it is time to make segment `next`. One whose pages are not made with it is made soon enough near the end
-    /// of the one before, and not at all if the tape ends sooner.
+    /// Returns whether it is time to make segment `next`. A segment without ready pages is due near the end of the
+    /// segment before, so that a tape which ends earlier never makes it.
     fn is_due(&self, next: u64, end: Position) -> bool {
         !self.by_call || end.0 + self.meta.segment_bytes / 4 >= next * self.meta.segment_bytes
     }
 
-    /// Whether a later writer has opened the tape: a load from the page that all processes of the tape share.
+    /// Returns whether a later writer has opened the tape. Loads the epoch from the page that all processes of the tape
+    /// share.
     fn is_fenced(&self) -> bool {
         self.state.epoch() > self.epoch
     }
@@ -258,7 +261,7 @@ fn follow(core: &SharedWriterState, recorder: &mut TapeRecorder) -> Result<()> {
             // Nothing of what this writer has is the tape's any more.
             Err(e @ Error::Fenced { .. }) => {
                 core.raise(e, true);
-                core.stop_keeper.store(true, Ordering::Relaxed);
+                core.stop_preallocator.store(true, Ordering::Relaxed);
                 return Ok(());
             }
             Err(e) => {

@@ -15,7 +15,7 @@ use crate::write::hot::HotDirectory;
 pub(crate) struct PriorTapeState {
     /// There was no tape.
     pub created: bool,
-    /// The boot in which the lineage had the tape open; none as long as the opening has not come to it.
+    /// The boot in which the lineage had the tape open; `None` until the opening has read it.
     pub open: Option<Option<u128>>,
     /// It named hot segments, or had a mark of such.
     pub named_hot: bool,

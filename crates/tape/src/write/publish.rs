@@ -68,7 +68,7 @@ impl Publication {
     /// Opens the tape in `dir` for publishing: continues at its end, or makes it with an identity of its own.
     ///
     /// # Errors
-    /// As [`Writer::open`].
+    /// Fails as [`Writer::open`] does.
     pub fn open(dir: &Path, options: WriterOptions) -> Result<Self> {
         Self::open_recovered(dir, options).map(|(publication, _)| publication)
     }
@@ -76,7 +76,7 @@ impl Publication {
     /// Opens the tape for publishing, and reports whether the last publisher closed, and where it ended.
     ///
     /// # Errors
-    /// As [`Writer::open`].
+    /// Fails as [`Writer::open`] does.
     pub fn open_recovered(dir: &Path, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
         let id = match TapeManifest::load(dir) {
             Ok(meta) => meta.id,
@@ -90,7 +90,7 @@ impl Publication {
     /// Opens the tape for publishing that begins at an origin.
     ///
     /// # Errors
-    /// As [`Writer::open_at`].
+    /// Fails as [`Writer::open_at`] does.
     pub fn open_at(
         dir: &Path,
         id: TapeId,
@@ -101,26 +101,27 @@ impl Publication {
         Ok((Self { writer }, recovery))
     }
 
-    /// The tape's writer, for frames that are no messages: events without a source, and the names that they use. It
-    /// accepts every kind, because unitape writes the account of a tape (kinds 3, 8 and 40) with it; leave that alone.
-    /// `docs/formats-events.md` says who writes which kind.
+    /// Returns the tape's writer, for frames that are no messages: events without a source, and the names that they
+    /// use. The writer accepts every kind, because unitape writes a tape's account (kinds 3, 8 and 40) with it. You
+    /// must not write those kinds. `docs/formats-events.md` says who writes which kind.
     pub fn writer(&mut self) -> &mut Writer {
         &mut self.writer
     }
 
-    /// Publishes a message; gives its position. Without system call or allocation while it fits the segment.
+    /// Publishes a message and returns its position. Makes no system call and no allocation while the message fits the
+    /// segment.
     ///
     /// # Errors
-    /// A message longer than [`MESSAGE_BYTES_MAX`] or a segment, and as [`Writer::append`]; nothing was published
-    /// then, and the publication can continue.
+    /// Fails if the message is longer than [`MESSAGE_BYTES_MAX`] or a segment, and as [`Writer::append`] does. Then
+    /// nothing was published, and the publication can continue.
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;
-        if let Some((segment, at)) = self.writer.fast_path(header.len_bytes() as u64) {
-            // SAFETY: `short_way` found the frame's bytes in the segment; they lie after the committed end, and the
+        if let Some((segment, offset)) = self.writer.fast_path(header.len_bytes() as u64) {
+            // SAFETY: `fast_path` found the frame's bytes in the segment; they lie after the committed end, and the
             // writer is borrowed here alone.
-            unsafe { fill(segment, at, header, word, bytes) };
-            return Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1));
+            unsafe { fill(segment, offset, header, word, bytes) };
+            return Ok(self.writer.publish(offset, header, header.len_bytes() as u64, 1));
         }
         self.offer_slowly(topic, bytes)
     }
@@ -130,21 +131,21 @@ impl Publication {
     fn offer_slowly(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;
         self.writer.discard_forgotten();
-        let Some(at) = self.writer.find_room(header.len_bytes() as u64)? else {
+        let Some(offset) = self.writer.find_room(header.len_bytes() as u64)? else {
             let mut draft = self.claim(topic, bytes.len())?;
             draft.copy_from_slice(bytes);
             return draft.commit();
         };
         // SAFETY: `room` found the frame's bytes in the segment; they lie after the committed end, and the writer
         // is borrowed here alone.
-        unsafe { fill(self.writer.current_segment(), at, header, word, bytes) };
-        Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1))
+        unsafe { fill(self.writer.current_segment(), offset, header, word, bytes) };
+        Ok(self.writer.publish(offset, header, header.len_bytes() as u64, 1))
     }
 
-    /// Gives out the place of a message of `length` bytes, zeroed, to be written and then committed.
+    /// Claims zeroed space for a message of `length` bytes, to be written and then committed.
     ///
     /// # Errors
-    /// As [`Publication::offer`].
+    /// Fails as [`Publication::offer`] does.
     #[inline(always)] // a draft that is moved costs more than all of this
     pub fn claim(&mut self, topic: u32, length: usize) -> Result<FrameDraft<'_>> {
         let (header, word) = head(topic, length)?;
@@ -162,7 +163,7 @@ impl Publication {
         MessageBatch { writer: &mut self.writer, first: None, bytes: 0, count: 0, is_aside: false }
     }
 
-    /// Position after the last message.
+    /// Returns the position after the last message.
     pub fn end(&self) -> Position {
         self.writer.end()
     }
@@ -170,7 +171,7 @@ impl Publication {
     /// Flushes everything and ends the publication; as [`Writer::close`].
     ///
     /// # Errors
-    /// As [`Writer::close`].
+    /// Fails as [`Writer::close`] does.
     pub fn close(self) -> Result<()> {
         self.writer.close()
     }
@@ -188,7 +189,7 @@ pub struct FrameDraft<'w> {
     writer: &'w mut Writer,
     header: FrameHeader,
     /// Data offset in the segment that is being written, or [`ASIDE`].
-    at: u64,
+    offset: u64,
     /// The user's part of the frame.
     start: u32,
     end: u32,
@@ -198,23 +199,23 @@ pub struct FrameDraft<'w> {
 const ASIDE: u64 = u64::MAX;
 
 impl FrameDraft<'_> {
-    /// Publishes the frame; gives its position.
+    /// Publishes the frame and returns its position.
     ///
     /// # Errors
-    /// At the end of a segment: as [`Writer::append`], and nothing was published. Otherwise none.
+    /// Fails only at the end of a segment, as [`Writer::append`] does; then nothing was published.
     #[inline]
     pub fn commit(self) -> Result<Position> {
         // Committed, it is not given up.
         let mut this = std::mem::ManuallyDrop::new(self);
-        let (header, at) = (this.header, this.at);
-        if at == ASIDE {
+        let (header, offset) = (this.header, this.offset);
+        if offset == ASIDE {
             return this.writer.append_aside(header);
         }
         if !this.writer.is_ours() {
             return this.writer.refuse_child();
         }
         let ordinals = u64::from(!header.is_meta());
-        Ok(this.writer.publish(at, header, header.len_bytes() as u64, ordinals))
+        Ok(this.writer.publish(offset, header, header.len_bytes() as u64, ordinals))
     }
 }
 
@@ -224,12 +225,12 @@ impl Deref for FrameDraft<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         let (start, end) = (self.start as usize, self.end as usize);
-        if self.at == ASIDE {
-            return &self.writer.aside[start..end];
+        if self.offset == ASIDE {
+            return &self.writer.overflow_frames[start..end];
         }
         // SAFETY: `Writer::draft` found the frame's room, `start..end` lies in the frame after its header word,
         // and the writer is borrowed by this draft alone.
-        unsafe { self.writer.current_segment().draft(self.at + start as u64, end - start) }
+        unsafe { self.writer.current_segment().draft(self.offset + start as u64, end - start) }
     }
 }
 
@@ -237,11 +238,11 @@ impl DerefMut for FrameDraft<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         let (start, end) = (self.start as usize, self.end as usize);
-        if self.at == ASIDE {
-            return &mut self.writer.aside[start..end];
+        if self.offset == ASIDE {
+            return &mut self.writer.overflow_frames[start..end];
         }
         // SAFETY: as in `deref`.
-        unsafe { self.writer.current_segment().draft(self.at + start as u64, end - start) }
+        unsafe { self.writer.current_segment().draft(self.offset + start as u64, end - start) }
     }
 }
 
@@ -268,7 +269,7 @@ impl MessageBatch<'_> {
     /// Adds a message.
     ///
     /// # Errors
-    /// As [`Publication::offer`]; the batch is as before then.
+    /// Fails as [`Publication::offer`] does; the batch is then unchanged.
     #[inline]
     pub fn push(&mut self, topic: u32, bytes: &[u8]) -> Result<()> {
         let (header, word) = head(topic, bytes.len())?;
@@ -276,14 +277,14 @@ impl MessageBatch<'_> {
         let start = if self.is_aside { None } else { self.writer.find_room(self.bytes + length as u64)? };
         let Some(start) = start else { return self.push_aside(header, word, bytes) };
         self.writer.set_open_bytes(self.bytes + length as u64);
-        let at = start + self.bytes;
+        let offset = start + self.bytes;
         let segment = self.writer.current_segment();
         // SAFETY: `room` found the batch's bytes and these in the segment; they lie after the committed end, and
         // the writer is borrowed by this batch alone.
-        unsafe { fill(segment, at, header, word, bytes) };
+        unsafe { fill(segment, offset, header, word, bytes) };
         match self.first {
             None => self.first = Some(header),
-            Some(_) => segment.stamp(at, header),
+            Some(_) => segment.stamp(offset, header),
         }
         self.bytes += length as u64;
         self.count += 1;
@@ -295,15 +296,15 @@ impl MessageBatch<'_> {
         self.count
     }
 
-    /// Whether none waits.
+    /// Returns whether no message waits.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Publishes the messages; gives the position of the first, or the tape's end if there are none.
+    /// Publishes the messages. Returns the position of the first message, or the tape's end if there are no messages.
     ///
     /// # Errors
-    /// At the end of a segment: as [`Writer::append`], and nothing was published. Otherwise none.
+    /// Fails only at the end of a segment, as [`Writer::append`] does; then nothing was published.
     #[inline]
     pub fn commit(mut self) -> Result<Position> {
         if std::mem::take(&mut self.is_aside) {
@@ -313,8 +314,8 @@ impl MessageBatch<'_> {
             return self.writer.refuse_child();
         }
         let Some(first) = self.first.take() else { return Ok(self.writer.end()) };
-        let at = self.writer.end().0 - self.writer.current_segment().base.0;
-        Ok(self.writer.publish(at, first, self.bytes, self.count))
+        let offset = self.writer.end().0 - self.writer.current_segment().base.0;
+        Ok(self.writer.publish(offset, first, self.bytes, self.count))
     }
 
     #[cold]
@@ -324,19 +325,19 @@ impl MessageBatch<'_> {
         }
         if let Some(first) = self.first.take() {
             let segment = self.writer.current_segment();
-            let at = self.writer.end().0 - segment.base.0;
+            let offset = self.writer.end().0 - segment.base.0;
             // SAFETY: the batch wrote this range, and the writer is borrowed by it alone.
-            let frames = unsafe { segment.draft(at + 8, self.bytes as usize - 8) }.to_vec();
+            let frames = unsafe { segment.draft(offset + 8, self.bytes as usize - 8) }.to_vec();
             self.writer.discard_open();
-            self.writer.aside.extend_from_slice(&first.0.to_le_bytes());
-            self.writer.aside.extend_from_slice(&frames);
+            self.writer.overflow_frames.extend_from_slice(&first.0.to_le_bytes());
+            self.writer.overflow_frames.extend_from_slice(&frames);
         }
         self.is_aside = true;
         self.writer.set_open_bytes(0);
-        let aside = &mut self.writer.aside;
-        let from = aside.len();
-        aside.resize(from + header.len_bytes(), 0);
-        let frame = &mut aside[from..];
+        let overflow = &mut self.writer.overflow_frames;
+        let from = overflow.len();
+        overflow.resize(from + header.len_bytes(), 0);
+        let frame = &mut overflow[from..];
         header.write(frame);
         frame[8..16].copy_from_slice(&word.to_le_bytes());
         frame[16..16 + bytes.len()].copy_from_slice(bytes);
@@ -354,34 +355,34 @@ impl Drop for MessageBatch<'_> {
 }
 
 impl Writer {
-    /// Gives out the place of one frame of its own unit, zeroed after its header word, to be written and then
+    /// Claims space for a single frame that is its own unit, zeroed after its header word, to be written and then
     /// committed. `header` is unstamped and has the flag `LAST`.
     ///
     /// # Errors
-    /// A header that no such frame can have, and as [`Writer::append`].
+    /// Fails if no such frame can have the header, and as [`Writer::append`] does.
     #[inline(always)] // a draft that is moved costs more than all of this
     pub fn draft(&mut self, header: FrameHeader) -> Result<FrameDraft<'_>> {
         if !header.is_last() || header.lines() == 0 || header.kind() <= unitape_model::frame::KIND_PAD {
-            return Err(Error::BadUnit { offset: 0, what: "no frame of a whole unit has such a header" });
+            return Err(Error::BadUnit { offset: 0, reason: "no frame of a whole unit has such a header" });
         }
         self.discard_forgotten();
         let bytes = header.len_bytes() as u64;
-        let at = match self.find_room(bytes)? {
-            Some(at) => {
+        let offset = match self.find_room(bytes)? {
+            Some(start) => {
                 self.set_open_bytes(bytes);
-                at
+                start
             }
             None => self.make_aside(bytes)?,
         };
-        Ok(FrameDraft { writer: self, header, at, start: 8, end: header.len_bytes() as u32 })
+        Ok(FrameDraft { writer: self, header, offset, start: 8, end: header.len_bytes() as u32 })
     }
 
-    /// Commits the frames of `bytes` bytes at data offset `at`, which is the end, by the header word of the first.
+    /// Commits the frames of `bytes` bytes at data offset `offset`, which is the end, by the header word of the first.
     #[inline]
-    fn publish(&mut self, at: u64, first: FrameHeader, bytes: u64, ordinals: u64) -> Position {
+    fn publish(&mut self, offset: u64, first: FrameHeader, bytes: u64, ordinals: u64) -> Position {
         let position = self.end();
         self.open_bytes = 0;
-        self.current_segment().commit(at, first);
+        self.current_segment().commit(offset, first);
         self.advance(bytes, ordinals);
         position
     }
@@ -392,37 +393,37 @@ impl Writer {
             return Err(TOO_LONG);
         }
         self.set_open_bytes(0);
-        self.aside.resize(bytes as usize, 0);
+        self.overflow_frames.resize(bytes as usize, 0);
         Ok(ASIDE)
     }
 
     #[cold]
     fn append_aside(&mut self, header: FrameHeader) -> Result<Position> {
-        header.write(&mut self.aside);
+        header.write(&mut self.overflow_frames);
         self.append_all_aside()
     }
 
     #[cold]
     fn append_all_aside(&mut self) -> Result<Position> {
-        let frames = std::mem::take(&mut self.aside);
+        let frames = std::mem::take(&mut self.overflow_frames);
         self.append(&frames)
     }
 }
 
-/// Writes the message's frame at data offset `at`, all but its header word.
+/// Writes the message's frame at data offset `offset`, all but its header word.
 ///
 /// # Safety
 /// The frame lies in the segment after the committed end, and nobody else writes there.
 #[inline]
-unsafe fn fill(segment: &MappedSegment, at: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
+unsafe fn fill(segment: &MappedSegment, offset: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
     // SAFETY: the frame is in the segment after the committed end, and by the contract nobody else writes there; the range
     // begins after the header word, which is the one that a reader looks at.
-    let frame = unsafe { segment.draft(at + 8, header.len_bytes() - 8) };
+    let frame = unsafe { segment.draft(offset + 8, header.len_bytes() - 8) };
     frame[..8].copy_from_slice(&word.to_le_bytes());
     frame[8..8 + bytes.len()].copy_from_slice(bytes);
 }
 
-const TOO_LONG: Error = Error::BadUnit { offset: 0, what: "the frame is longer than a segment" };
+const TOO_LONG: Error = Error::BadUnit { offset: 0, reason: "the frame is longer than a segment" };
 
 #[inline]
 fn head(topic: u32, length: usize) -> Result<(FrameHeader, u64)> {
@@ -433,5 +434,5 @@ fn head(topic: u32, length: usize) -> Result<(FrameHeader, u64)> {
 
 #[cold]
 fn too_long() -> Error {
-    Error::BadUnit { offset: 0, what: "a message has 4 MiB at most (65,535 lines of 64 bytes)" }
+    Error::BadUnit { offset: 0, reason: "a message has 4 MiB at most (65,535 lines of 64 bytes)" }
 }

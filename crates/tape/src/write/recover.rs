@@ -24,7 +24,7 @@ use crate::disk::state_page::StatePage;
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result, with_committed_end};
 use crate::trust::unsynced_tail::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
-use crate::write::backing::settle_backing;
+use crate::write::backing::apply_backing;
 use crate::write::cut::{CutPlan, OpeningState, RecoveredEnd, WriterOpening, cut_sums, truncate};
 use crate::write::hot::{HotDirectory, HotDiscovery};
 use crate::write::options::WriterOptions;
@@ -59,7 +59,7 @@ pub(crate) struct OpenedTape {
     /// The hot directory, of a hot tape.
     pub hot: Option<HotDirectory>,
     /// Directory of the live segments.
-    pub place: PathBuf,
+    pub segments_dir: PathBuf,
     /// Where new ones are made before they get their name.
     pub making: PathBuf,
     pub current: Option<MappedSegment>,
@@ -71,7 +71,7 @@ pub(crate) struct OpenedTape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRequest<'a> {
     pub id: TapeId,
-    /// Where it begins if it is made; none: at 0.
+    /// The origin of a new tape; `None`: position 0.
     pub origin: Option<&'a TapeOrigin<'a>>,
     pub options: &'a WriterOptions,
 }
@@ -91,7 +91,7 @@ pub(crate) fn open(dir: &Path, request: &OpenRequest<'_>) -> Result<(OpenedTape,
         PendingCut::refuse(&paths, id)?;
     }
     sys::make_dir(&paths.run().join("cursors")).with_context("make", &paths.run())?;
-    let mut lock = FileLock::take(&paths.writer_lock())?;
+    let mut lock = FileLock::acquire(&paths.writer_lock())?;
     // Another process may have made it before this one had the lock.
     let created = created && !dir.join("tape.toml").exists();
     let mut past = PriorTapeState::observe(&paths, created);
@@ -156,36 +156,36 @@ fn open_locked(
         reached: state.end().0,
         remade: false,
     };
-    let seen = match look_before(&live, &state, &mut doubt) {
+    let outcome = match look_before(&live, &state, &mut doubt) {
         Err(e @ Error::Damage { .. }) if hot.is_copy => {
             doubt.reached = Position(0);
             end_of_copy(&live, e, || look_before(&live, &state, &mut doubt))
         }
         other => other,
     };
-    let end = seen?;
+    let end = outcome?;
     // Before anything after it goes: a reader that misses a segment asks whether the tape reaches into it.
     state.set_end(end.position, end.ordinal);
     // Before anything goes, and long before a frame of this epoch comes.
     // A writer that is alive, and is fenced by this one, writes into a file without a name from here on.
     let is_cut = rebooted || end.may_be_missed || origin.asked > 0 && !opening.clean && !created;
     opening.store(&live, is_cut.then_some(end.position), &boot)?;
-    let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, how: options.segment_allocation() };
+    let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, allocation: options.segment_allocation() };
     // A recorder that lives sees the new epoch and cuts them itself.
     if !opening.clean && holder(&paths.recorder_lock())?.is_none() {
         cut_sums(&live, end.position)?;
     }
-    truncate(&live, &end, hot.own.as_ref(), &cutting)?;
+    truncate(&live, &end, hot.own_dir.as_ref(), &cutting)?;
     if failed {
         write_again(&live, &end)?;
         state.set_mending();
     }
-    let hot = settle_backing(&live, &end, options, hot)?;
-    let (place, making) = match &hot {
+    let hot = apply_backing(&live, &end, options, hot)?;
+    let (segments_dir, making) = match &hot {
         Some(hot) => (hot.path.clone(), hot.path.clone()),
         None => (paths.segments(), paths.run()),
     };
-    let current = take_current(&place, &making, &meta, &end, options.segment_allocation())?;
+    let current = take_current(&segments_dir, &making, &meta, &end, options.segment_allocation())?;
     // The segments that were cut have lost their names: a process that sees the new epoch finds only the rest.
     state.set_epoch(epoch);
     lock.sign(&signature(&boot))?;
@@ -200,13 +200,13 @@ fn open_locked(
         hot: notice,
     };
     let (lineage, past) = (opening.lineage, *past);
-    Ok(OpenedTape { paths, meta, recovery, hot, place, making, current, lineage, past })
+    Ok(OpenedTape { paths, meta, recovery, hot, segments_dir, making, current, lineage, past })
 }
 
 fn check_id(dir: &Path, wanted: TapeId) -> Result<TapeManifest> {
     let meta = TapeManifest::load(dir)?;
     if meta.id != wanted {
-        return Err(Error::ForeignTape { path: dir.into(), found: meta.id, wanted });
+        return Err(Error::ForeignTape { path: dir.into(), tape_id: meta.id, expected_id: wanted });
     }
     Ok(meta)
 }
@@ -221,14 +221,14 @@ struct RecoveryInputs {
     truncate_damage: bool,
     /// The tape came this far, as its last writer recorded; a claim of it may not have been published.
     reached: Position,
-    /// The durable position was made again from what checksums vouch for, and nothing else is believed.
+    /// The durable position was rebuilt from checksums, and no other source is trusted.
     remade: bool,
 }
 
-/// Finds the end of the tape, and compares what is durable with its checksums. Changes no frame and no checksum.
+/// Finds the end of the tape, and compares its durable bytes with the checksums. Changes no frame and no checksum.
 fn look_before(live: &SegmentLocator, state: &StatePage, doubt: &mut RecoveryInputs) -> Result<RecoveredEnd> {
-    let known = check_known(live, doubt.clean).and_then(|()| load_durable(&live.paths));
-    let mut durable = match known {
+    let loaded_mark = check_known(live, doubt.clean).and_then(|()| load_durable(&live.paths));
+    let mut durable = match loaded_mark {
         Err(Error::Damage { .. }) if doubt.truncate_damage => {
             doubt.remade = true;
             crate::trust::durable_rebuild::remake_durable(live)?
@@ -249,12 +249,12 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
     let &RecoveryInputs { clean, rebooted, failed, truncate_damage, reached, remade } = doubt;
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
-    let mut lost = None;
+    let mut first_loss = None;
     let limit = if rebooted || remade {
         trusted_end(live, durable)?
     } else if failed || !clean {
-        lost = first_lost(live, durable)?;
-        lost.as_ref().map_or(Position(u64::MAX), |(position, _)| *position)
+        first_loss = first_lost(live, durable)?;
+        first_loss.as_ref().map_or(Position(u64::MAX), |(position, _)| *position)
     } else {
         Position(u64::MAX)
     };
@@ -268,7 +268,7 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
     }
     let mut end =
         RecoveredEnd { position: Position(index * size), ordinal: 0, cut_bytes: 0, may_be_missed: false };
-    let (mut at, mut ordinal) = (end.position, 0);
+    let (mut frame_position, mut ordinal) = (end.position, 0);
     let mut first = true;
     let mut broken = None;
     'segments: loop {
@@ -284,10 +284,10 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
                 segment
             }
             Ok(None) => {
-                let begun = reached > Position(index * size);
+                let has_continued = reached > Position(index * size);
                 let path = || segment_path(&live.paths.segments(), index);
-                let what = "the segment is missing, the tape continued in it";
-                let removed = || begun.then(|| Error::damage(&path(), 0, what));
+                let missing_reason = "the segment is missing, the tape continued in it";
+                let removed = || has_continued.then(|| Error::damage(&path(), 0, missing_reason));
                 broken = live.explain_missing(index).err().or_else(removed);
                 break;
             }
@@ -299,60 +299,60 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
         let mut offset = 0;
         while offset < size {
             match segment.look(offset) {
-                HeaderWordState::Frame(header) if at.plus(header.len_bytes() as u64) <= limit => {
+                HeaderWordState::Frame(header) if frame_position.plus(header.len_bytes() as u64) <= limit => {
                     offset += header.len_bytes() as u64;
-                    at = at.plus(header.len_bytes() as u64);
+                    frame_position = frame_position.plus(header.len_bytes() as u64);
                     ordinal += u64::from(!header.is_meta());
                     if header.is_last() {
-                        (end.position, end.ordinal) = (at, ordinal);
+                        (end.position, end.ordinal) = (frame_position, ordinal);
                     }
                 }
-                HeaderWordState::Pad if at.plus(8) <= limit => {
+                HeaderWordState::Pad if frame_position.plus(8) <= limit => {
                     // The recorder may have been here and no further: the durable position is after the pad then.
-                    if end.position == at && segment.end() <= limit {
+                    if end.position == frame_position && segment.end() <= limit {
                         end.position = segment.end();
                     }
                     break;
                 }
                 HeaderWordState::Damage(header) => {
-                    let what = format!("no frame can start with {header}");
-                    broken = Some(Error::damage(&segment.path, HEADER_PAGE + offset, what));
+                    let reason = format!("no frame can start with {header}");
+                    broken = Some(Error::damage(&segment.path, HEADER_PAGE + offset, reason));
                     break 'segments;
                 }
                 _ => break 'segments,
             }
         }
         index += 1;
-        at = Position(index * size);
+        frame_position = Position(index * size);
     }
     if first && index > 0 {
         // The number of events before the end is not known, and a guess would number all later ones wrongly.
         let path = || segment_path(&live.paths.segments(), index);
-        let what = "no segment says how many events come before the end of the tape";
-        return Err(broken.unwrap_or_else(|| Error::damage(&path(), 0, what)));
+        let ordinal_reason = "no segment says how many events come before the end of the tape";
+        return Err(broken.unwrap_or_else(|| Error::damage(&path(), 0, ordinal_reason)));
     }
     if broken.is_none() {
-        broken = lost.map(|(_, error)| error);
+        broken = first_loss.map(|(_, error)| error);
     }
     if end.position < durable {
         let path = segment_path(&live.paths.segments(), end.position.0 / size);
         let offset = HEADER_PAGE + end.position.0 % size;
-        let what =
+        let end_reason =
             format!("the tape ends at position {}, before its durable position {durable}", end.position);
-        return Err(broken.unwrap_or_else(|| Error::damage(&path, offset, what)));
+        return Err(broken.unwrap_or_else(|| Error::damage(&path, offset, end_reason)));
     }
-    end.may_be_missed = broken.is_some() || at > end.position;
+    end.may_be_missed = broken.is_some() || frame_position > end.position;
     if let Some(error) = broken
         && !rebooted
         && !truncate_damage
     {
         return Err(error);
     }
-    end.cut_bytes = at.0.saturating_sub(end.position.0);
+    end.cut_bytes = frame_position.0.saturating_sub(end.position.0);
     Ok(end)
 }
 
-/// Writes what is not durable again, so that the next flush is one.
+/// Writes bytes that are not durable again, so that the next flush includes them.
 fn write_again(live: &SegmentLocator, end: &RecoveredEnd) -> Result<()> {
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
@@ -366,20 +366,20 @@ fn write_again(live: &SegmentLocator, end: &RecoveredEnd) -> Result<()> {
     Ok(())
 }
 
-/// The segment that holds the end, if it is there; the first one of a new tape is made.
+/// Opens the segment that holds the end, if it exists. Makes the first segment of a new tape.
 fn take_current(
-    place: &Path,
+    segments_dir: &Path,
     making: &Path,
     meta: &TapeManifest,
     end: &RecoveredEnd,
-    how: SegmentAllocation,
+    allocation: SegmentAllocation,
 ) -> Result<Option<MappedSegment>> {
     let index = end.position.0 / meta.segment_bytes;
-    let path = segment_path(place, index);
+    let path = segment_path(segments_dir, index);
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
     if let Some((segment, _)) = MappedSegment::open(&path, meta, index, true)? {
         // Before the first write: a full disk is an error here, and a signal in the middle of an append.
-        with_committed_end(segment.reserve(end.position.0 - segment.base.0, how), end.position)?;
+        with_committed_end(segment.reserve(end.position.0 - segment.base.0, allocation), end.position)?;
         if end.position == segment.base {
             segment.write_header(&header);
         }
@@ -388,7 +388,7 @@ fn take_current(
     if end.position > Position(0) {
         return Ok(None);
     }
-    let mut segment = MappedSegment::create(&making.join("making-first"), &header, how)?;
+    let mut segment = MappedSegment::create(&making.join("making-first"), &header, allocation)?;
     sys::rename(&segment.path, &path).with_context("rename", &path)?;
     segment.path = path;
     Ok(Some(segment))
@@ -462,21 +462,21 @@ mod tests {
         writer.close().unwrap();
         assert!(crate::verify(dir.path()).unwrap().is_intact());
         let mut definitions = crate::DefinitionReader::open(dir.path()).unwrap();
-        let mut at = Vec::new();
+        let mut positions = Vec::new();
         while let Some((position, _)) = definitions.next().unwrap() {
-            at.push(position.0);
+            positions.push(position.0);
         }
-        assert_eq!(at, [0, begin]);
+        assert_eq!(positions, [0, begin]);
     }
 
     /// A recorder has written the file that says how far the tape is durable, and its flush is still under way or has
     /// failed: a writer that closed was once informed that all was well.
     #[test]
     fn what_only_the_file_says_is_not_durable() {
-        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (dir, hot_parent) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let options = WriterOptions {
             segment_bytes: 16 << 10,
-            backing: crate::Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 2 },
+            backing: crate::Backing::Hot { dir: Some(hot_parent.path().join("hot")), window_segments: 2 },
             recorder: crate::RecorderLocation::External,
             recorder_wait: std::time::Duration::from_millis(20),
             ..WriterOptions::default()
@@ -505,9 +505,9 @@ mod tests {
         let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
         let mut unit = vec![0; 5 * LINE];
         unitape_model::FrameHeader::new_unstamped(40, flags::LAST, 5).write(&mut unit);
-        let whole = SEGMENT / unit.len() as u64;
+        let unit_count = SEGMENT / unit.len() as u64;
         assert!(!SEGMENT.is_multiple_of(unit.len() as u64), "the segment ends with a pad");
-        for _ in 0..=whole {
+        for _ in 0..=unit_count {
             writer.append(&unit).unwrap();
         }
         writer.close().unwrap();
@@ -517,7 +517,7 @@ mod tests {
         std::fs::remove_file(segment_path(&paths.segments(), 1)).unwrap();
 
         let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
-        assert_eq!((recovery.end.0, recovery.ordinal, recovery.cut_bytes), (SEGMENT, whole, 0));
+        assert_eq!((recovery.end.0, recovery.ordinal, recovery.cut_bytes), (SEGMENT, unit_count, 0));
         writer.append(&unit).unwrap();
         writer.close().unwrap();
         let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
@@ -525,7 +525,7 @@ mod tests {
         while reader.next().unwrap().is_some() {
             frames += 1;
         }
-        assert_eq!((frames, reader.position().0), (whole + 1, SEGMENT + unit.len() as u64));
+        assert_eq!((frames, reader.position().0), (unit_count + 1, SEGMENT + unit.len() as u64));
         assert!(crate::verify(dir.path()).unwrap().is_intact());
     }
 }

@@ -15,19 +15,20 @@ use crate::write::fork::{ForkDetector, TROUBLED, WELL};
 /// State that the writer shares with its claims and helper threads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedWriterState {
-    /// End of what has been given out; a hint to the helpers until all claims are published.
+    /// End of the claimed space; a hint to the helpers until all claims are published.
     pub end: AtomicU64,
     /// Non-META frames before `end`, for readers that ask how far they lag.
     pub ordinal: AtomicU64,
     pub outstanding: AtomicU64,
-    /// Segment that the preallocator is making or about to hand over; a hint. 0: none, because it never makes that one.
+    /// Segment that the preallocator is making or about to hand over; a hint. 0 means no segment: the preallocator
+    /// never makes segment 0.
     pub making: AtomicU64,
     pub current: Mutex<Option<Arc<MappedSegment>>>,
     /// Mappings of segments that are full, for when their files come round again.
-    pub left: MappedSegmentCache<Arc<MappedSegment>>,
+    pub released_mappings: MappedSegmentCache<Arc<MappedSegment>>,
     /// Memory for claims that are written by calls, between two of them.
     stages: Mutex<Vec<StagedFrames>>,
-    pub stop_keeper: AtomicBool,
+    pub stop_preallocator: AtomicBool,
     pub drain: AtomicBool,
     pub abandon: AtomicBool,
     /// Whether an error waits, and whether the writer is this process's.
@@ -36,12 +37,12 @@ pub(crate) struct SharedWriterState {
 }
 
 impl SharedWriterState {
-    /// The state of a tape which ends here.
+    /// Makes the state of a tape that ends at `end`.
     pub fn with_end(end: Position, ordinal: u64) -> Self {
         Self { end: AtomicU64::new(end.0), ordinal: AtomicU64::new(ordinal), ..Self::default() }
     }
 
-    /// Memory for a claim that is written by calls.
+    /// Returns memory for a claim that the caller fills with calls.
     pub fn stage(&self) -> StagedFrames {
         self.stages.lock().pop().unwrap_or_default()
     }
@@ -66,7 +67,7 @@ impl SharedWriterState {
         if self.is_well() { Ok(()) } else { with_committed_end(self.trouble(), end) }
     }
 
-    /// Whether no error waits.
+    /// Returns whether no error waits.
     #[inline]
     pub fn is_well(&self) -> bool {
         // Acquire: pairs with the Release in `raise`.
@@ -79,13 +80,13 @@ impl SharedWriterState {
         self.fork.check()?;
         let mut trouble = self.trouble.lock();
         match trouble.take() {
-            Some((Error::ClaimAbandoned(at), true)) => {
-                *trouble = Some((Error::ClaimAbandoned(at), true));
-                Err(Error::ClaimAbandoned(at))
+            Some((Error::ClaimAbandoned(position), true)) => {
+                *trouble = Some((Error::ClaimAbandoned(position), true));
+                Err(Error::ClaimAbandoned(position))
             }
             Some((error @ Error::Fenced { .. }, true)) => {
-                let again = error.clone_fenced().expect("matched");
-                *trouble = Some((again, true));
+                let fenced_copy = error.clone_fenced().expect("matched");
+                *trouble = Some((fenced_copy, true));
                 Err(error)
             }
             Some((error, _)) => {

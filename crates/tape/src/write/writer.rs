@@ -41,19 +41,19 @@ pub struct Writer {
     ordinal: u64,
     /// The word of `core.fork`, so that an append does not go through it.
     well: &'static AtomicU64,
-    /// Up to here frames may be put without a look at gates, room, and what else is open; zero while a draft or a
-    /// batch is.
+    /// Frames may be appended up to here without a check of gates, room and open drafts; zero while a draft or a batch
+    /// is open.
     short_end: Position,
-    /// Bytes after the end that a draft or a batch has begun to write; zero when none is open.
+    /// Bytes after the end that an open draft or batch has begun to write; otherwise zero.
     pub(crate) open_bytes: u64,
-    /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
-    pub(crate) aside: Vec<u8>,
+    /// Frames of an open draft or batch for which the segment has no room; otherwise empty.
+    pub(crate) overflow_frames: Vec<u8>,
     pub(crate) gates: GateSet,
     pub(crate) meta: TapeManifest,
     pub(crate) options: WriterOptions,
     pub(crate) paths: TapePaths,
     /// Directory of the segments being written, and where new ones are made.
-    place: PathBuf,
+    segments_dir: PathBuf,
     making: PathBuf,
     stash: Vec<MappedSegment>,
     preallocator: SegmentPreallocator,
@@ -70,8 +70,8 @@ impl Writer {
     /// Opens the tape in `dir`: makes it, or recovers it and continues at its end.
     ///
     /// # Errors
-    /// Another writer, another tape, a foreign version, a directory of something else, damage, or the system's
-    /// refusal.
+    /// Fails if another writer has the tape, if the directory has another tape, a foreign version or other data, at
+    /// damage, or if the system refuses.
     pub fn open(dir: &Path, id: TapeId, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
         Self::open_request(dir, id, None, options)
     }
@@ -90,8 +90,8 @@ impl Writer {
     /// The definitions of a tape that is there are those that it has; the origin's are checked and not compared.
     ///
     /// # Errors
-    /// An origin that cannot be one, [`Error::BadDefinition`]; [`Error::OtherOrigin`], [`Error::EpochTaken`] and
-    /// [`Error::Unfinished`] of what is in the directory; and as [`Writer::open`].
+    /// Fails if the origin is impossible, and with [`Error::BadDefinition`]. Fails with [`Error::OtherOrigin`],
+    /// [`Error::EpochTaken`] or [`Error::Unfinished`] if the directory has such a tape, and as [`Writer::open`] does.
     pub fn open_at(
         dir: &Path,
         id: TapeId,
@@ -125,14 +125,14 @@ impl Writer {
         }
     }
 
-    /// Starts what a writer of an opened tape needs; the lock is the caller's.
+    /// Starts the helpers of a writer of an opened tape; the caller has the lock.
     fn start(opened: recover::OpenedTape, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
         let recover::OpenedTape {
             paths,
             meta,
             recovery,
             hot: hot_directory,
-            place,
+            segments_dir,
             making,
             current,
             lineage,
@@ -166,7 +166,7 @@ impl Writer {
             paths: paths.clone(),
             epoch: lineage.epoch,
             meta,
-            place: making.clone(),
+            making_dir: making.clone(),
             prefault_bytes: options.prefault_bytes,
             by_call: options.writes_by_call(),
             first: end.0 / meta.segment_bytes + 1,
@@ -182,12 +182,12 @@ impl Writer {
             ordinal,
             short_end: Position(0),
             open_bytes: 0,
-            aside: Vec::new(),
+            overflow_frames: Vec::new(),
             gates,
             meta,
             options,
             paths,
-            place,
+            segments_dir,
             making,
             stash: Vec::new(),
             preallocator,
@@ -201,52 +201,53 @@ impl Writer {
         Ok((writer, recovery))
     }
 
-    /// Position after the last unit appended or claimed.
+    /// Returns the position after the last unit appended or claimed.
     pub fn end(&self) -> Position {
         self.end
     }
 
-    /// Non-META frames before [`Writer::end`].
+    /// Counts the non-META frames before [`Writer::end`].
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// The writer's epoch; see [`RecoveryReport::epoch`].
+    /// Returns the writer's epoch; see [`RecoveryReport::epoch`].
     pub fn epoch(&self) -> u64 {
         self.lineage.epoch
     }
 
-    /// Identity and segment size of the tape.
+    /// Returns the tape's manifest: its identity and segment size.
     pub fn meta(&self) -> TapeManifest {
         self.meta
     }
 
-    /// The present state of the gates, in the order in which they were declared.
+    /// Returns the present state of the gates, in the order in which the gates were declared.
     pub fn gates(&self) -> Vec<GateStatus> {
         self.gates.statuses()
     }
 
-    /// Everything before this position has been followed by the recorder, in a hot tape copied to the disk.
+    /// Returns the position up to which the recorder has followed the tape. In a hot tape, the recorder has copied
+    /// everything before it to the disk.
     pub fn recorded(&self) -> Position {
         // Acquire: pairs with the Release in `StatePage::set_recorded`.
         self.state.recorded_now()
     }
 
-    /// Appends one unit of whole unstamped frames, the last with the flag `LAST`; gives the position of the
-    /// first. Without system call or allocation while the unit fits the segment.
+    /// Appends a unit of whole unstamped frames, the last with the flag `LAST`, and returns the position of the first
+    /// frame. Makes no system call and no allocation while the unit fits the segment.
     ///
     /// # Errors
-    /// Bytes that are not such a unit, no room for a new segment, a gate, or trouble of a helper since the last
-    /// call; nothing was appended then, and the writer can continue.
+    /// Fails if the bytes are no such unit, if there is no room for a new segment, at a gate, or if a helper has failed
+    /// since the last call. Then nothing was appended, and the writer can continue.
     #[inline]
     pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
         // The path of nearly all units, with as little as possible between the call and the store that publishes.
         if let Some(header) = whole_unit(unit)
-            && let Some((segment, at)) = self.fast_path(unit.len() as u64)
+            && let Some((segment, offset)) = self.fast_path(unit.len() as u64)
         {
-            // SAFETY: the unit is one frame (`whole_unit`), it fits (`short_way`), and what is after the end is this
+            // SAFETY: the unit is one frame (`whole_unit`), it fits (`fast_path`), and what is after the end is this
             // writer's alone: `&mut self`, the lock, and claims that end before it.
-            unsafe { segment.put_and_commit(at, header, unit) };
+            unsafe { segment.write_and_commit(offset, header, unit) };
             let position = self.end;
             self.advance(unit.len() as u64, u64::from(!header.is_meta()));
             return Ok(position);
@@ -254,44 +255,47 @@ impl Writer {
         self.append_frames(unit)
     }
 
-    /// Appends a unit of several frames, or none, or one that a new segment begins with.
+    /// Appends a unit of several frames, an empty unit, or a unit that begins a new segment.
     #[inline(never)] // would take the registers of the short way
     fn append_frames(&mut self, unit: &[u8]) -> Result<Position> {
         let (ordinals, last) = check_frames(unit, self.meta.segment_bytes)?;
         if !last {
-            return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
+            return Err(Error::BadUnit { offset: 0, reason: "the unit does not end with the flag LAST" });
         }
         self.discard_forgotten();
-        let Some(at) = self.find_room(unit.len() as u64)? else { return self.append_across(unit, ordinals) };
+        let Some(offset) = self.find_room(unit.len() as u64)? else {
+            return self.append_across(unit, ordinals);
+        };
         let segment = self.current_segment();
         // SAFETY: the unit fits (`room`), it is whole frames (checked), and what is after the end is this
         // writer's alone: `&mut self`, the lock, and claims that end before it.
-        unsafe { segment.put(at, unit, true) };
-        segment.commit(at, FrameHeader::read(unit));
+        unsafe { segment.write_frames(offset, unit, true) };
+        segment.commit(offset, FrameHeader::read(unit));
         let position = self.end;
         self.advance(unit.len() as u64, ordinals);
         Ok(position)
     }
 
-    /// Where `bytes` after the end lie in the segment that is being written; none if it has no such room.
+    /// Returns the data offset for `bytes` after the end in the current segment, or `None` if the segment lacks the
+    /// room.
     ///
     /// # Errors
-    /// Trouble of a helper since the last call, or a gate.
+    /// Fails if a helper has failed since the last call, or at a gate.
     #[inline]
     pub(crate) fn find_room(&mut self, bytes: u64) -> Result<Option<u64>> {
         self.short_end = Position(0);
         self.core.check(self.end)?;
         self.gates.admit(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
-        let at = self.end.0 - segment.base.0;
-        with_committed_end(segment.ensure_reserved(at + bytes), self.end)?;
-        if self.open_bytes == 0 && self.aside.is_empty() {
+        let offset = self.end.0 - segment.base.0;
+        with_committed_end(segment.ensure_reserved(offset + bytes), self.end)?;
+        if self.open_bytes == 0 && self.overflow_frames.is_empty() {
             self.short_end = segment.base.plus(segment.ready()).min(self.gates.limit());
         }
-        Ok((bytes <= segment.size - at).then_some(at))
+        Ok((bytes <= segment.size - offset).then_some(offset))
     }
 
-    /// The segment and where `bytes` after the end lie in it, if nothing else has to be looked at.
+    /// Returns the current segment and the data offset for `bytes` after the end, if nothing else needs a check.
     #[inline(always)] // all that most appends ask
     pub(crate) fn fast_path(&self, bytes: u64) -> Option<(&MappedSegment, u64)> {
         let segment = self.current.as_deref()?;
@@ -300,32 +304,32 @@ impl Writer {
         is_short.then(|| (segment, self.end.0 - segment.base.0))
     }
 
-    /// A draft or a batch has `bytes` after the end, or in `backup`.
+    /// Notes that a draft or a batch has `bytes` after the end, or in `backup`.
     #[inline]
     pub(crate) fn set_open_bytes(&mut self, bytes: u64) {
         self.short_end = Position(0);
         self.open_bytes = bytes;
     }
 
-    /// The segment that is being written; only where [`Writer::find_room`] has found room in it.
+    /// Returns the current segment. The caller must have found room in it with [`Writer::find_room`].
     #[inline]
     pub(crate) fn current_segment(&self) -> &MappedSegment {
         self.current.as_ref().expect("a segment with room")
     }
 
-    /// A draft or batch that was forgotten instead of dropped is given up now.
+    /// Discards a draft or batch that the caller forgot instead of dropping it.
     #[inline]
     pub(crate) fn discard_forgotten(&mut self) {
-        if self.open_bytes > 0 || !self.aside.is_empty() {
+        if self.open_bytes > 0 || !self.overflow_frames.is_empty() {
             self.discard_open();
         }
     }
 
-    /// Zeroes what a draft or a batch has written after the end.
+    /// Zeroes the bytes that a draft or a batch has written after the end.
     #[cold]
     pub(crate) fn discard_open(&mut self) {
         let length = std::mem::take(&mut self.open_bytes);
-        self.aside.clear();
+        self.overflow_frames.clear();
         if let Some(segment) = &self.current
             && length > 0
             && self.core.fork.check().is_ok()
@@ -336,14 +340,13 @@ impl Writer {
         }
     }
 
-    /// Gives out the next `bytes` of the tape, for whole units with `ordinals` non-META frames.
+    /// Claims the next `bytes` of the tape, for whole units with `ordinals` non-META frames.
     ///
-    /// Frames never cross a segment. Where the claim does, `frames_before(limit)` is asked for the greatest
-    /// frame boundary in the claim's frames that is not beyond `limit` bytes, and the number of non-META frames
-    /// before it.
+    /// Frames never cross a segment. If the claim does, the writer calls `frames_before(limit)`. It must return the
+    /// greatest frame boundary of the claim that is at most `limit` bytes, and the number of non-META frames before it.
     ///
     /// # Errors
-    /// As [`Writer::append`]; nothing is given out then.
+    /// Fails as [`Writer::append`] does; then the writer gives out no claim.
     pub fn claim(
         &mut self,
         bytes: u64,
@@ -363,7 +366,7 @@ impl Writer {
         self.discard_forgotten();
         self.core.check(self.end)?;
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
-            return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
+            return Err(Error::BadUnit { offset: 0, reason: "a claim is some whole lines" });
         }
         self.short_end = Position(0);
         self.gates.admit(self.end, bytes, 0)?;
@@ -374,19 +377,19 @@ impl Writer {
         if self.current.as_ref().is_none_or(|c| c.index != current.index) {
             self.set_current(current);
         }
-        let given = end.0 - self.end.0;
-        self.advance(given, ordinals);
+        let claimed_bytes = end.0 - self.end.0;
+        self.advance(claimed_bytes, ordinals);
         Ok(claim)
     }
 
-    /// Whether this process opened the writer.
+    /// Returns whether this process opened the writer.
     #[inline(always)] // two instructions
     pub(crate) fn is_ours(&self) -> bool {
         // Relaxed: the kernel clears the word before a child runs.
         self.well.load(Ordering::Relaxed) != 0
     }
 
-    /// The error of a child that was forked.
+    /// Returns the error of a forked child process.
     #[cold]
     pub(crate) fn refuse_child(&self) -> Result<Position> {
         self.core.fork.check().map(|()| self.end())
@@ -406,17 +409,17 @@ impl Writer {
         let before = |limit: u64| {
             let mut cut = (0, 0);
             for (offset, header, frame) in unitape_model::frames(unit) {
-                let behind = (offset + frame.len()) as u64;
-                if behind > limit {
+                let frame_end = (offset + frame.len()) as u64;
+                if frame_end > limit {
                     break;
                 }
-                cut = (behind, cut.1 + u64::from(!header.is_meta()));
+                cut = (frame_end, cut.1 + u64::from(!header.is_meta()));
             }
             cut
         };
         // Not by calls: a call may fail, and an append that has its place must not.
         let mut claim = self.claim_as(unit.len() as u64, before, ordinals, false)?;
-        let position = claim.put(unit)?;
+        let position = claim.write_frames(unit)?;
         claim.publish();
         Ok(position)
     }
@@ -428,7 +431,7 @@ impl Writer {
         bytes: u64,
         frames_before: &mut dyn FnMut(u64) -> (u64, u64),
     ) -> Result<(ClaimPiece, Vec<ClaimPiece>, Arc<MappedSegment>, Position)> {
-        let mut taken = 0;
+        let mut claimed_bytes = 0;
         let mut cut_ordinals = 0;
         let mut pieces: Option<(ClaimPiece, Vec<ClaimPiece>)> = None;
         let mut current = self.current.clone();
@@ -443,19 +446,20 @@ impl Writer {
             };
             let from = end.0 - segment.base.0;
             let room = segment.size - from;
-            let (length, pad) = if bytes - taken <= room {
-                (bytes - taken, false)
+            let (length, pad) = if bytes - claimed_bytes <= room {
+                (bytes - claimed_bytes, false)
             } else {
-                let (cut, ordinals) = frames_before(taken + room);
-                let right = cut >= taken && cut <= taken + room && (from > 0 || cut > taken);
+                let (cut, ordinals) = frames_before(claimed_bytes + room);
+                let right =
+                    cut >= claimed_bytes && cut <= claimed_bytes + room && (from > 0 || cut > claimed_bytes);
                 if !right {
-                    let what = "a frame longer than a segment, or a boundary beyond the limit";
-                    return self.undo(pieces, Error::BadUnit { offset: cut, what });
+                    let reason = "a frame longer than a segment, or a boundary beyond the limit";
+                    return self.undo(pieces, Error::BadUnit { offset: cut, reason });
                 }
                 cut_ordinals = ordinals;
-                (cut - taken, cut - taken < room)
+                (cut - claimed_bytes, cut - claimed_bytes < room)
             };
-            taken += length;
+            claimed_bytes += length;
             end = if pad { segment.end() } else { end.plus(length) };
             let had = segment.ensure_reserved(from + length);
             let piece = ClaimPiece { segment: segment.clone(), from, length, pad };
@@ -467,7 +471,7 @@ impl Writer {
                 drop(segment);
                 return self.undo(pieces, e);
             }
-            if taken == bytes {
+            if claimed_bytes == bytes {
                 let (first, rest) = pieces.expect("pushed above");
                 return Ok((first, rest, segment, end));
             }
@@ -524,7 +528,7 @@ impl Writer {
             }
         };
         segment.write_header(&header);
-        let path = segment_path(&self.place, index);
+        let path = segment_path(&self.segments_dir, index);
         if segment.path != path {
             sys::rename(&segment.path, &path).with_context("rename", &path)?;
             segment.path = path;
@@ -543,7 +547,7 @@ impl Writer {
             if let Some(e) = e.clone_fenced() {
                 self.core.raise(e, true);
                 // It would continue to say where this writer's tape ends, and remove nothing it made.
-                self.core.stop_keeper.store(true, Ordering::Relaxed);
+                self.core.stop_preallocator.store(true, Ordering::Relaxed);
             }
         })
     }
@@ -556,13 +560,13 @@ impl Writer {
         Ok(())
     }
 
-    /// In a hot tape: waits until the recorder is near enough for segment `index` to begin.
+    /// Waits, in a hot tape, until the recorder is near enough for segment `index` to begin.
     fn await_window(&self, index: u64) -> Result<()> {
         if !matches!(self.options.backing, Backing::Hot { .. }) {
             return Ok(());
         }
         let needed = Position(index.saturating_sub(half_window(&self.options)) * self.meta.segment_bytes);
-        // A claim larger than the window: the recorder cannot come further than what was given out before it.
+        // A claim larger than the window: the recorder cannot come further than the last position before it.
         let needed = needed.min(self.end);
         let mut since = None;
         while self.recorded() < needed {
@@ -582,7 +586,7 @@ impl Writer {
         if let Some(full) = self.current.replace(segment)
             && full.is_in_memory()
         {
-            self.core.left.keep(full);
+            self.core.released_mappings.keep(full);
         }
     }
 }

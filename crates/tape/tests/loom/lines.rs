@@ -77,7 +77,7 @@ fn run(numbers: &[u64]) -> Vec<u8> {
 fn publish<const FLAW: u8>(memory: &Lines, at: u64, numbers: &[u64]) {
     let run = run(numbers);
     // SAFETY: the range is this claim's, within the lines.
-    unsafe { lines::put::<FLAW>(memory, BASE, at, &run, true) };
+    unsafe { lines::write_frames::<FLAW>(memory, BASE, at, &run, true) };
     lines::commit::<FLAW>(memory, BASE, at, FrameHeader::read(&run));
 }
 
@@ -153,7 +153,7 @@ fn a_pad_publishes_what_stands_in_the_next_segment() {
                 publish::<{ flaw::NONE }>(&near, 0, &[10]);
                 let next = run(&[20, 21]);
                 // SAFETY: the range is this claim's, within the lines.
-                unsafe { lines::put::<{ flaw::NONE }>(&*far, BASE, 0, &next, false) };
+                unsafe { lines::write_frames::<{ flaw::NONE }>(&*far, BASE, 0, &next, false) };
                 let pad = FrameHeader::new_unstamped(KIND_PAD, 0, 0);
                 lines::commit::<{ flaw::NONE }>(&*near, BASE, LINE as u64, pad);
             })

@@ -13,12 +13,12 @@ use crate::read::damage::{DamageStop, DamagedPart, DamagedParts, UnverifiedBytes
 const PARTS_MAX: usize = 1000;
 
 impl Reader {
-    /// Turns the comparison with checksums on or off, for what is read from here on.
+    /// Turns the comparison with checksums on or off, for all later reads.
     pub fn set_verify(&mut self, on: bool) {
-        (self.checks.on, self.aside_checks.on) = (on, on);
-        self.limit = self.at;
+        (self.checks.on, self.lookup_checks.on) = (on, on);
+        self.limit = self.offset;
         self.checks.begin();
-        self.aside_checks.begin();
+        self.lookup_checks.begin();
     }
 
     /// Makes damage something to be passed over and counted, or an error again.
@@ -26,72 +26,73 @@ impl Reader {
         self.skip = skip;
     }
 
-    /// The damaged parts that the reader has passed over.
+    /// Returns the damaged parts that the reader has passed over.
     pub fn damaged(&self) -> &DamagedParts {
         &self.damaged
     }
 
-    /// Bytes that should have a checksum and could not be compared with one.
+    /// Returns the bytes that should have a checksum but could not be compared with it.
     pub fn unverified(&self) -> &UnverifiedBytes {
         &self.checks.unverified
     }
 
-    /// Makes a frame of the segment that is read damage, by what it says: an error, or passed over where damage is.
+    /// Treats a frame of the current segment as damaged because of its content: returns an error, or passes over it if
+    /// the options say so.
     ///
     /// # Errors
-    /// The damage, with its file and position.
-    pub fn refuse(&mut self, position: Position, what: &dyn std::fmt::Display) -> Result<()> {
-        let error = self.damage_at(position, what);
-        let base = Position(self.position.0 - self.at);
+    /// Fails with the damage, its file and its position.
+    pub fn refuse(&mut self, position: Position, reason: &dyn std::fmt::Display) -> Result<()> {
+        let error = self.damage_at(position, reason);
+        let base = Position(self.position.0 - self.offset);
         if let Some(segment) = self.segment.as_ref().filter(|segment| segment.base == base)
             && self.skip
             && position >= base
             && position < self.position
         {
-            // It counts among what is passed over, with what comes after it.
-            let mut at = position.0 - base.0;
-            while at < self.at
-                && let HeaderWordState::Frame(header) = segment.look(at)
+            // The frame counts as passed over, with everything after it.
+            let mut offset = position.0 - base.0;
+            while offset < self.offset
+                && let HeaderWordState::Frame(header) = segment.look(offset)
             {
                 self.ordinal -= u64::from(!header.is_meta());
-                at += header.len_bytes() as u64;
+                offset += header.len_bytes() as u64;
             }
             self.position = position;
         }
         self.pass_over(error)
     }
 
-    /// Damage that a frame at `position` shows by what it says.
-    pub fn damage_at(&self, position: Position, what: &dyn std::fmt::Display) -> Error {
+    /// Makes the error for a frame at `position` whose content shows damage.
+    pub fn damage_at(&self, position: Position, reason: &dyn std::fmt::Display) -> Error {
         let size = self.live.meta.segment_bytes;
         let path = segment_path(&self.live.paths.segments(), position.0 / size);
-        Error::damage(&path, HEADER_PAGE + position.0 % size, format!("position {position}: {what}"))
+        Error::damage(&path, HEADER_PAGE + position.0 % size, format!("position {position}: {reason}"))
     }
 
-    /// Leaves a segment in which [`Error::Damage`] was met and goes to the start of the next one that can be opened.
-    /// Returns the position there, or none if there is none, and the reader stays. The bytes between are lost to this
-    /// reader; the first unit after them may be one whose start is gone.
+    /// Leaves a segment after [`Error::Damage`] and goes to the start of the next segment that can be opened. Returns
+    /// the position there. Returns `None` and stays if there is no such segment. The bytes between are lost to this
+    /// reader; the first unit after them may lack its start.
     ///
     /// # Errors
-    /// The system's refusal, or [`Error::Rewound`] as [`Reader::next`].
+    /// Fails if the system refuses, and with [`Error::Rewound`] as [`Reader::next`] does.
     pub fn skip_damage(&mut self) -> Result<Option<Position>> {
-        let (known, furthest) = (self.epoch, self.position);
+        let (epoch, furthest) = (self.epoch, self.position);
         self.apply_cut(furthest)?;
-        let before = (self.at, self.limit, self.position, self.ordinal);
-        let held = self.segment.take();
+        let before = (self.offset, self.limit, self.position, self.ordinal);
+        let segment = self.segment.take();
         if self.next_segment()? {
-            self.adopt(known, furthest)?;
+            self.adopt(epoch, furthest)?;
             return Ok(Some(self.position()));
         }
-        (self.at, self.limit, self.position, self.ordinal) = before;
-        (self.segment, self.epoch) = (held, known);
+        (self.offset, self.limit, self.position, self.ordinal) = before;
+        (self.segment, self.epoch) = (segment, epoch);
         Ok(None)
     }
 
-    /// Goes to the start of the next segment that can be opened; false if there is none.
+    /// Goes to the start of the next segment that can be opened. Returns false if there is no such segment.
     fn next_segment(&mut self) -> Result<bool> {
-        let here = self.position.0 / self.live.meta.segment_bytes;
-        for index in self.live.indices()?.into_iter().filter(|&index| index > here) {
+        let current_index = self.position.0 / self.live.meta.segment_bytes;
+        for index in self.live.indices()?.into_iter().filter(|&index| index > current_index) {
             match self.begin_at(index) {
                 Ok(true) => return Ok(true),
                 Ok(false) | Err(Error::Damage { .. } | Error::ForeignVersion { .. }) => {}
@@ -101,12 +102,14 @@ impl Reader {
         Ok(false)
     }
 
-    /// Passes over damage where that was asked for; otherwise, and for any other error, gives it back.
+    /// Passes over damage if the options say so; otherwise, and for any other error, returns the error.
     pub(crate) fn pass_over(&mut self, error: Error) -> Result<()> {
-        let (Error::Damage { path, offset, what }, true) = (&error, self.skip) else { return Err(error) };
+        let (Error::Damage { path, offset, reason: message }, true) = (&error, self.skip) else {
+            return Err(error);
+        };
         let from = self.position;
-        let (path, offset, what) = (path.clone(), *offset, what.clone());
-        let part = DamagedPart { path, offset, what, from, to: from, events: None };
+        let (path, offset, reason) = (path.clone(), *offset, message.clone());
+        let part = DamagedPart { path, offset, reason, from, to: from, events: None };
         self.damaged.count += 1;
         if self.damaged.parts.len() < PARTS_MAX {
             self.damaged.parts.push(part);
@@ -118,18 +121,18 @@ impl Reader {
         self.continue_after_damage().map(drop)
     }
 
-    /// Continues after damage, if a later segment exists; false if none does.
+    /// Continues after damage if a later segment exists; otherwise returns false.
     ///
     /// # Errors
-    /// [`Error::Rewound`] where the tape was cut back before the damage; the reader is at the cut then.
+    /// Fails with [`Error::Rewound`] if the tape was cut back before the damage; the reader is then at the cut.
     pub(crate) fn continue_after_damage(&mut self) -> Result<bool> {
         let Some(stop) = self.stop else { return Ok(true) };
-        let known = self.epoch;
+        let epoch = self.epoch;
         self.apply_cut(stop.position)?;
         self.position = stop.position;
-        let found = self.next_segment()?;
-        self.adopt(known, stop.position)?;
-        let (to, events) = if found {
+        let has_next = self.next_segment()?;
+        self.adopt(epoch, stop.position)?;
+        let (to, events) = if has_next {
             self.ordinal_known = true;
             (self.position, stop.ordinal.map(|ordinal| self.ordinal.saturating_sub(ordinal)))
         } else {
@@ -139,20 +142,20 @@ impl Reader {
         if let Some(part) = self.damaged.parts.get_mut(self.damaged.count as usize - 1) {
             (part.to, part.events) = (to, events);
         }
-        let lost = to.0 - stop.position.0;
-        self.damaged.bytes = (self.damaged.bytes + lost).saturating_sub(stop.counted);
-        self.stop = Some(DamageStop { counted: lost, ..stop });
-        if found {
+        let lost_bytes = to.0 - stop.position.0;
+        self.damaged.bytes = (self.damaged.bytes + lost_bytes).saturating_sub(stop.counted);
+        self.stop = Some(DamageStop { counted: lost_bytes, ..stop });
+        if has_next {
             self.stop = None;
             if let Some(events) = events {
                 self.damaged.events += events;
                 self.damaged.uncounted -= 1;
             }
         }
-        Ok(found)
+        Ok(has_next)
     }
 
-    /// Where the tape ends, as far as somebody says so.
+    /// Returns the end of the tape as the state page or the file of the durable position gives it.
     fn known_end(&self) -> Position {
         match &self.page {
             Some(page) => page.end().0,

@@ -8,9 +8,9 @@
 //!                                     └ the first that may hold it: compared with the index, then walked
 //! ```
 //!
-//! An index is believed as far as the frames confirm it. It must be of this tape and segment, match its own checksums, and
-//! be of the bytes that the segment's checksums are of. Before a reader jumps to a chunk it compares the chunk's frames
-//! with the entry. Where anything differs, the reader walks the segment.
+//! A reader trusts an index as far as the frames confirm it. The index must belong to this tape and segment, match its
+//! own checksums, and cover the bytes of the segment's checksums. Before a reader jumps to a chunk it compares the
+//! chunk's frames with the entry. If anything differs, the reader walks the segment.
 //!
 //! By ordinal a search reads the header pages of some segments (log2 of their number), one index and one chunk. By time it
 //! reads 128 bytes of each index and each `.crc` before the event, one whole index, and one chunk.
@@ -29,8 +29,8 @@ use crate::read::span_checks::survives;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SeekOutcome {
-    /// The next frame is the one that was looked for. If it lies in damage that is passed over, it is the first one after
-    /// that, and has another ordinal.
+    /// The next frame is the event sought. If that lies in damage that is passed over, the next frame is the first one
+    /// after the damage, and has another ordinal.
     Event {
         /// Where its frame begins.
         position: Position,
@@ -49,14 +49,14 @@ pub enum SeekOutcome {
 /// A range of event times: `since <= time < until`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The first time that belongs to it; none: all before `until`.
+    /// The first time in the range; `None`: all times before `until`.
     pub since: Option<UnixNanos>,
-    /// The first time after it that does not belong to it; none: all from `since` on.
+    /// The first time after the range; `None`: all times from `since` on.
     pub until: Option<UnixNanos>,
 }
 
 impl TimeRange {
-    /// Whether an event of this time belongs to it.
+    /// Returns whether `time` is in the range.
     pub fn contains(&self, time: UnixNanos) -> bool {
         self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time < until)
     }
@@ -77,25 +77,25 @@ impl TimeRange {
 pub(crate) struct IndexCursor {
     /// Segment and epoch for which it was looked for.
     key: Option<(u64, Option<u64>)>,
-    found: Option<SegmentIndex>,
+    segment_index: Option<SegmentIndex>,
     /// The query for which positions from one to the other are read without a question.
-    asked: Option<TimeQuery>,
+    query: Option<TimeQuery>,
     from: Position,
     to: Position,
 }
 
 impl IndexCursor {
     fn covers(&self, position: Position, query: TimeQuery) -> bool {
-        self.asked == Some(query) && self.from <= position && position < self.to
+        self.query == Some(query) && self.from <= position && position < self.to
     }
 
     fn cover(&mut self, query: TimeQuery, from: Position, to: Position) {
-        (self.asked, self.from, self.to) = (Some(query), from, to);
+        (self.query, self.from, self.to) = (Some(query), from, to);
     }
 
-    /// The index that was loaded is not that of the frames.
+    /// Drops the loaded index, because it does not match the frames.
     fn distrust(&mut self) {
-        self.found = None;
+        self.segment_index = None;
     }
 }
 
@@ -107,9 +107,10 @@ impl Reader {
     /// that begins at a position.
     ///
     /// # Errors
-    /// [`Error::RetainedEvent`]: it comes before the oldest position. Damage, and [`Error::Rewound`] as [`Reader::seek`].
+    /// Fails with [`Error::RetainedEvent`] if the event lies before the oldest position. Fails at damage, and with
+    /// [`Error::Rewound`] as [`Reader::seek`] does.
     pub fn seek_ordinal(&mut self, ordinal: u64) -> Result<SeekOutcome> {
-        let (known, before) = (self.epoch, self.position);
+        let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
         self.stop = None;
         let indices = self.live.indices()?;
@@ -117,15 +118,15 @@ impl Reader {
         if let Err(e) = self.begin_at(index) {
             self.pass_over(e)?;
         }
-        self.adopt(known, before)?;
-        self.jump_to_chunk(index, |found| {
-            let before = ordinal.saturating_sub(found.first_ordinal);
-            found.entries.partition_point(|entry| entry.before <= before)
+        self.adopt(epoch, before)?;
+        self.jump_to_chunk(index, |segment_index| {
+            let before = ordinal.saturating_sub(segment_index.first_ordinal);
+            segment_index.entries.partition_point(|entry| entry.before <= before)
         });
         loop {
-            let Some((at, header)) = self.advance()? else { return Ok(self.at_end()) };
+            let Some((offset, header)) = self.advance()? else { return Ok(self.at_end()) };
             if !header.is_meta() && self.ordinal > ordinal {
-                return Ok(self.step_back(at));
+                return Ok(self.step_back(offset));
             }
         }
     }
@@ -136,9 +137,10 @@ impl Reader {
     /// are in the dictionary log.
     ///
     /// # Errors
-    /// [`Error::Retained`]: it comes before the oldest position. Damage, and [`Error::Rewound`] as [`Reader::seek`].
+    /// Fails with [`Error::Retained`] if the target lies before the oldest position. Fails at damage, and with
+    /// [`Error::Rewound`] as [`Reader::seek`] does.
     pub fn seek_frame(&mut self, position: Position) -> Result<SeekOutcome> {
-        let (known, before) = (self.epoch, self.position);
+        let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
         self.stop = None;
         let oldest = self.live.oldest()?;
@@ -148,21 +150,23 @@ impl Reader {
         let indices = self.live.indices()?;
         let (wanted, offset) =
             (position.0 / self.live.meta.segment_bytes, position.0 % self.live.meta.segment_bytes);
-        let there = indices.partition_point(|&index| index <= wanted);
-        let index = there.checked_sub(1).map_or(0, |at| indices[at]);
+        let next_slot = indices.partition_point(|&index| index <= wanted);
+        let index = next_slot.checked_sub(1).map_or(0, |slot| indices[slot]);
         if let Err(e) = self.begin_at(index) {
             self.pass_over(e)?;
         }
-        self.adopt(known, before)?;
+        self.adopt(epoch, before)?;
         if index == wanted {
-            self.jump_to_chunk(index, |found| found.entries.partition_point(|entry| entry.offset <= offset));
+            self.jump_to_chunk(index, |segment_index| {
+                segment_index.entries.partition_point(|entry| entry.offset <= offset)
+            });
         }
         loop {
-            let Some((at, header)) = self.advance()? else { return Ok(self.at_end()) };
-            if self.segment.as_ref().expect("a segment after a frame").base.plus(at) >= position {
+            let Some((frame_offset, header)) = self.advance()? else { return Ok(self.at_end()) };
+            if self.segment.as_ref().expect("a segment after a frame").base.plus(frame_offset) >= position {
                 // Bookkeeping was not counted.
                 self.ordinal += u64::from(header.is_meta());
-                return Ok(self.step_back(at));
+                return Ok(self.step_back(frame_offset));
             }
         }
     }
@@ -173,37 +177,37 @@ impl Reader {
     /// It looks from the oldest position on. Event times of a tape may go back, so events of an earlier time may follow.
     ///
     /// # Errors
-    /// Damage, and [`Error::Rewound`] as [`Reader::seek`].
+    /// Fails at damage, and with [`Error::Rewound`] as [`Reader::seek`] does.
     pub fn seek_time(&mut self, time: UnixNanos) -> Result<SeekOutcome> {
-        let (known, before) = (self.epoch, self.position);
+        let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
         self.stop = None;
         let first = self.live.indices()?.first().copied().unwrap_or(0);
         if let Err(e) = self.begin_at(first) {
             self.pass_over(e)?;
         }
-        self.adopt(known, before)?;
+        self.adopt(epoch, before)?;
         match self.advance_to(TimeQuery::Later(time.0), false)? {
-            Some((at, _)) => Ok(self.step_back(at)),
+            Some((offset, _)) => Ok(self.step_back(offset)),
             None => Ok(self.at_end()),
         }
     }
 
-    /// The next event whose time is in `range`, with its ordinal; none if there is nothing more yet. Bookkeeping on the way
-    /// is given out too, with the ordinal of the next event.
+    /// Returns the next event whose time is in `range`, with its ordinal; `None` if there is no more yet. Also returns
+    /// META frames on the way, with the ordinal of the next event.
     ///
     /// The reader passes over parts of finished segments that have no such event, with their bookkeeping: the definitions
     /// there are in the dictionary log. Events that are flagged as clock ahead count with their time, wherever they are.
     ///
     /// # Errors
-    /// As [`Reader::next`].
+    /// Fails as [`Reader::next`] does.
     pub fn next_in_range(&mut self, range: TimeRange) -> Result<Option<(u64, Frame<'_>)>> {
-        let Some((at, header)) = self.advance_to(range.query(), true)? else { return Ok(None) };
+        let Some((offset, header)) = self.advance_to(range.query(), true)? else { return Ok(None) };
         let ordinal = self.ordinal - u64::from(!header.is_meta());
         let segment = self.segment.as_ref().expect("a segment after a frame");
-        // SAFETY: `advance` saw the frame committed at `at`, with its length inside the segment.
-        let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some((ordinal, Frame { position: segment.base.plus(at), header, bytes })))
+        // SAFETY: `advance` saw the frame committed at `offset`, with its length inside the segment.
+        let bytes = unsafe { segment.bytes(offset, header.len_bytes()) };
+        Ok(Some((ordinal, Frame { position: segment.base.plus(offset), header, bytes })))
     }
 
     /// Steps over frames up to the next event of `query`, or with `meta` the next bookkeeping.
@@ -212,16 +216,16 @@ impl Reader {
             while !self.index.covers(self.position, query) {
                 self.pass_chunks(query)?;
             }
-            let Some((at, header)) = self.advance()? else { return Ok(None) };
+            let Some((offset, header)) = self.advance()? else { return Ok(None) };
             if header.is_meta() {
                 if meta {
-                    return Ok(Some((at, header)));
+                    return Ok(Some((offset, header)));
                 }
                 continue;
             }
             let segment = self.segment.as_ref().expect("a segment after a frame");
-            if segment.event_time(at, header).is_some_and(|time| query.matches(header, time)) {
-                return Ok(Some((at, header)));
+            if segment.event_time(offset, header).is_some_and(|time| query.matches(header, time)) {
+                return Ok(Some((offset, header)));
             }
         }
     }
@@ -246,20 +250,21 @@ impl Reader {
             return Ok(());
         }
         self.load_index(index);
-        let Some(found) = &self.index.found else {
+        let Some(segment_index) = &self.index.segment_index else {
             self.index.cover(query, position, end);
             return Ok(());
         };
-        let next = found.entries.partition_point(|entry| entry.offset < offset);
-        if next > 0 && offset < found.chunk_end(next - 1) {
+        let next = segment_index.entries.partition_point(|entry| entry.offset < offset);
+        if next > 0 && offset < segment_index.chunk_end(next - 1) {
             // In the middle of a chunk.
-            let to = Position(index * size + found.chunk_end(next - 1));
+            let to = Position(index * size + segment_index.chunk_end(next - 1));
             self.index.cover(query, position, to);
             return Ok(());
         }
-        let wanted = (next..found.entries.len()).find(|&i| found.entries[i].times.may_match(&query));
+        let wanted =
+            (next..segment_index.entries.len()).find(|&i| segment_index.entries[i].times.may_match(&query));
         let Some(wanted) = wanted else { return self.pass_segments(index, query) };
-        let to = Position(index * size + found.chunk_end(wanted));
+        let to = Position(index * size + segment_index.chunk_end(wanted));
         if !is_open {
             // Only by its start is it known which lineage it is of.
             self.begin_segment(index)?;
@@ -271,7 +276,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Continues after segment `index`, in the rest of which there is no event of `query`.
+    /// Continues after segment `index`, whose rest has no event of `query`.
     fn pass_segments(&mut self, index: u64, query: TimeQuery) -> Result<()> {
         let indices = self.live.indices()?;
         let is_there = |index: u64| indices.binary_search(&index).is_ok();
@@ -284,7 +289,7 @@ impl Reader {
         }
         while is_there(next + 1) && self.is_usable(next) {
             match SegmentIndex::load_summary(&self.live.paths, &self.live.meta, next) {
-                Some(found) if !found.times.may_match(&query) => next += 1,
+                Some(summary) if !summary.times.may_match(&query) => next += 1,
                 _ => break,
             }
         }
@@ -293,7 +298,7 @@ impl Reader {
 
     /// Goes to the start of segment `index`, which comes after the reader's place.
     fn begin_segment(&mut self, index: u64) -> Result<()> {
-        let (known, before) = (self.epoch, self.position);
+        let (epoch, before) = (self.epoch, self.position);
         self.apply_cut(before)?;
         if let Some(segment) = self.segment.take() {
             self.live.return_segment(segment);
@@ -301,44 +306,46 @@ impl Reader {
         if let Err(e) = self.begin_at(index) {
             self.pass_over(e)?;
         }
-        self.adopt(known, before)
+        self.adopt(epoch, before)
     }
 
-    /// Loads the index of segment `index`, if there is one that can be believed.
+    /// Loads the index of segment `index`, if it exists and can be trusted.
     fn load_index(&mut self, index: u64) {
         let key = Some((index, self.epoch));
         if self.index.key != key {
             self.index.key = key;
             let usable = self.is_usable(index);
             let load = || SegmentIndex::load(&self.live.paths, &self.live.meta, index);
-            self.index.found = usable.then(load).flatten();
+            self.index.segment_index = usable.then(load).flatten();
         }
     }
 
-    /// Whether what the index says of segment `index` cannot have been taken by a power loss.
+    /// Returns whether a power loss cannot have removed the frames that the index of segment `index` describes.
     fn is_usable(&mut self, index: u64) -> bool {
         let path = segment_path(&self.live.paths.segments(), index);
         let end = Position((index + 1).saturating_mul(self.live.meta.segment_bytes));
         is_sealed(&path) || survives(&self.live.paths, end).unwrap_or(false)
     }
 
-    /// Jumps to the chunk of entry `i` in the segment that is open; false if its frames are not what the index says, and
-    /// the reader stays.
+    /// Jumps to the chunk of entry `i` in the open segment. Returns false and stays if the frames do not agree with the
+    /// index.
     fn jump(&mut self, i: usize) -> bool {
-        let (Some(segment), Some(found)) = (&self.segment, &self.index.found) else { return false };
-        let entry = found.entries[i];
+        let (Some(segment), Some(segment_index)) = (&self.segment, &self.index.segment_index) else {
+            return false;
+        };
+        let entry = segment_index.entries[i];
         let first = segment.first_ordinal(&self.live.meta);
         let confirmed = self.index.key.is_some_and(|(index, _)| index == segment.index)
-            && first.is_ok_and(|first| first == found.first_ordinal)
+            && first.is_ok_and(|first| first == segment_index.first_ordinal)
             && segment.look(entry.offset) != HeaderWordState::Nothing
-            && found.is_confirmed(i, segment);
+            && segment_index.is_confirmed(i, segment);
         if !confirmed {
             self.index.distrust();
             return false;
         }
-        let ordinal = found.first_ordinal + entry.before;
-        (self.at, self.position) = (entry.offset, segment.base.plus(entry.offset));
-        self.limit = self.limit.max(self.at);
+        let ordinal = segment_index.first_ordinal + entry.before;
+        (self.offset, self.position) = (entry.offset, segment.base.plus(entry.offset));
+        self.limit = self.limit.max(self.offset);
         (self.ordinal, self.ordinal_known) = (ordinal, true);
         self.idle = 0;
         true
@@ -351,13 +358,13 @@ impl Reader {
             return;
         }
         self.load_index(index);
-        let Some(found) = &self.index.found else { return };
-        if let Some(chunk) = count(found).checked_sub(1) {
+        let Some(segment_index) = &self.index.segment_index else { return };
+        if let Some(chunk) = count(segment_index).checked_sub(1) {
             self.jump(chunk);
         }
     }
 
-    /// The last segment that begins with event `ordinal` or before it.
+    /// Finds the last segment that begins at or before event `ordinal`.
     fn segment_of_event(&self, indices: &[u64], ordinal: u64) -> Result<u64> {
         let Some(&oldest) = indices.first() else { return Ok(0) };
         if let Ok(Some((_, first))) = self.live.segment(oldest)
@@ -384,10 +391,10 @@ impl Reader {
         Ok(indices[low])
     }
 
-    /// Is before the event whose frame at data offset `at` was the last one read.
-    fn step_back(&mut self, at: u64) -> SeekOutcome {
+    /// Steps back before the last event read, whose frame is at data offset `offset`.
+    fn step_back(&mut self, offset: u64) -> SeekOutcome {
         let base = self.segment.as_ref().expect("a segment after a frame").base;
-        (self.position, self.at) = (base.plus(at), at);
+        (self.position, self.offset) = (base.plus(offset), offset);
         self.ordinal -= 1;
         SeekOutcome::Event { position: self.position, ordinal: self.ordinal }
     }

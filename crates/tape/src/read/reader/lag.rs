@@ -1,4 +1,4 @@
-//! How far a reader is behind, whether what it reads is about to go, and how it continues when it is gone.
+//! How far a reader is behind, whether its next data will be removed soon, and how it continues after a removal.
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 
@@ -9,14 +9,15 @@ use crate::read::damage::ReadOptions;
 use crate::read::figures::{ReaderLag, RetentionLoss};
 
 impl Reader {
-    /// How far behind this reader is.
+    /// Returns how far this reader is behind the end of the tape.
     ///
-    /// Exact of a tape that is closed, or whose writer is at rest. While one writes, the end is the one that its
-    /// helper thread published last: about half a millisecond ago, or as long as it takes to make a segment; after
-    /// a kill it stays the last one published. Costs the writer nothing, and a reader of a live tape no system call.
+    /// The lag is exact if the tape is closed or its writer idle. While a writer writes, the end is the one that its
+    /// helper thread published last: about half a millisecond ago, or as long as it takes to make a segment. After a
+    /// kill the end stays the last one published. The call costs the writer nothing, and a reader of a live tape no
+    /// system call.
     ///
     /// # Errors
-    /// Damage on the way to the end of a closed tape.
+    /// Fails at damage on the way to the end of a closed tape.
     pub fn lag(&mut self) -> Result<ReaderLag> {
         self.look_for_page()?;
         let (end, ordinal) = match (&self.page, self.ended) {
@@ -30,7 +31,7 @@ impl Reader {
                 ended
             }
         };
-        let gone = match &self.page {
+        let removal_position = match &self.page {
             Some(page) => page.announced(),
             None => self.live.oldest()?,
         };
@@ -38,12 +39,13 @@ impl Reader {
         Ok(ReaderLag {
             bytes: end.0.saturating_sub(position.0),
             events: if end > position { ordinal.saturating_sub(next) } else { 0 },
-            until_removal_bytes: position.0.saturating_sub(gone.0),
+            until_removal_bytes: position.0.saturating_sub(removal_position.0),
         })
     }
 
-    /// Whether removal of what this reader reads next is announced, or done. A load, no system call; the page that
-    /// says it is looked for when a segment is entered, in [`Reader::wait`] and in [`Reader::lag`].
+    /// Returns whether the removal of the data that this reader reads next is announced or done. The call is a load
+    /// without a system call. The reader maps the page with the announcement when it enters a segment, in
+    /// [`Reader::wait`] and in [`Reader::lag`].
     #[inline]
     pub fn is_removal_announced(&self) -> bool {
         self.page.as_ref().is_some_and(|page| self.position() < page.announced())
@@ -55,9 +57,10 @@ impl Reader {
     /// The tape may begin there with the rest of a unit whose start is gone.
     ///
     /// # Errors
-    /// Damage of the oldest segment, the system's refusal, or [`crate::Error::Rewound`] as [`Reader::next`].
+    /// Fails if the oldest segment is damaged or the system refuses, and with [`crate::Error::Rewound`] as
+    /// [`Reader::next`] does.
     pub fn skip_to_oldest(&mut self) -> Result<RetentionLoss> {
-        let known = self.epoch;
+        let epoch = self.epoch;
         self.apply_cut(self.position())?;
         let (position, ordinal) = (self.position(), self.ordinal());
         self.stop = None;
@@ -71,7 +74,7 @@ impl Reader {
                 break;
             }
         }
-        self.adopt(known, position)?;
+        self.adopt(epoch, position)?;
         let skipped = RetentionLoss {
             bytes: self.position().0.saturating_sub(position.0),
             events: self.ordinal().saturating_sub(ordinal),
@@ -81,12 +84,12 @@ impl Reader {
         Ok(skipped)
     }
 
-    /// All that [`Reader::skip_to_oldest`] has skipped.
+    /// Returns all that [`Reader::skip_to_oldest`] has skipped.
     pub fn skipped(&self) -> RetentionLoss {
         self.skipped
     }
 
-    /// Maps the state page where there is one, and lets go of one that has been removed.
+    /// Maps the state page if it exists, and releases a page that has been removed.
     pub(crate) fn look_for_page(&mut self) -> Result<()> {
         if self.page.as_ref().is_some_and(StatePage::is_retired) {
             self.page = None;

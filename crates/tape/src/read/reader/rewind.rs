@@ -32,7 +32,7 @@ impl Reader {
     /// oldest position. One of epoch 0 is of an unknown epoch, and continues at the first cut before it.
     ///
     /// # Errors
-    /// As [`Reader::open`], and damage of the lineage.
+    /// Fails as [`Reader::open`] does, and if the lineage is damaged.
     pub fn resume(dir: &Path, point: LineagePoint) -> Result<Self> {
         Self::resume_with(dir, point, ReadOptions::default())
     }
@@ -40,7 +40,7 @@ impl Reader {
     /// Resumes with or without checks, and stopping at damage or not.
     ///
     /// # Errors
-    /// As [`Reader::resume`]; damage is none where it is to be passed over.
+    /// Fails as [`Reader::resume`] does; damage is no error if the options pass over it.
     pub fn resume_with(dir: &Path, point: LineagePoint, options: ReadOptions) -> Result<Self> {
         Self::resume_place(dir, point, None, options)
     }
@@ -70,16 +70,16 @@ impl Reader {
     fn resume_once(mut self, point: LineagePoint, removal: Option<Option<u64>>) -> Result<(Self, Position)> {
         let lineage = Lineage::load(&self.live.paths, self.live.meta.id)?;
         let mut to = lineage.map_or(point.position, |lineage| lineage.resume(point));
-        let mut gone = self.seek_in_epoch(to);
-        if let Err(Error::NoFrame(_)) = gone {
+        let mut outcome = self.seek_in_epoch(to);
+        if let Err(Error::NoFrame(_)) = outcome {
             // Before a writer has recovered the tape no lineage knows of the cut.
             let end = find_end(&self.live, load_durable(&self.live.paths)?.position)?;
             if to > end {
                 to = end;
-                gone = self.seek_in_epoch(to);
+                outcome = self.seek_in_epoch(to);
             }
         }
-        match (gone, removal) {
+        match (outcome, removal) {
             (Err(Error::Retained { .. }), Some(ordinal)) => {
                 let ordinal = ordinal.filter(|_| to == point.position);
                 let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
@@ -90,19 +90,19 @@ impl Reader {
         }
     }
 
-    /// Position after the last frame read and the epoch in which it was read: what to store so that
-    /// [`Reader::resume`] finds the place again.
+    /// Returns the position after the last frame read, with the epoch in which it was read. Store this point, so that
+    /// [`Reader::resume`] finds the position again.
     pub fn point(&self) -> LineagePoint {
         LineagePoint { epoch: self.epoch.unwrap_or(0), position: self.position() }
     }
 
-    /// How often the tape was cut back before this reader's position, the time included of which the reader has still
-    /// to give [`Error::Rewound`].
+    /// Counts how often the tape was cut back before this reader's position. The count includes a cut for which the
+    /// reader has yet to return [`Error::Rewound`].
     pub fn rewinds(&self) -> RewindTotals {
         self.rewinds
     }
 
-    /// The error for the last time that was not given yet.
+    /// Returns the error for the last rewind that was not reported yet.
     pub(crate) fn take_rewind_error(&mut self) -> Error {
         self.is_rewound = false;
         let ReaderRewind { from, to } = self.rewinds.last.expect("a reader that is rewound knows where");
@@ -119,16 +119,16 @@ impl Reader {
         self.set_position(self.position());
     }
 
-    /// Whether the tape has been opened by another writer since the reader looked for its segment.
+    /// Returns whether another writer has opened the tape since the reader looked for its segment.
     pub(crate) fn has_new_epoch(&mut self) -> Result<bool> {
         let epoch = self.epoch_now()?;
-        Ok(self.epoch.is_some_and(|known| known != epoch))
+        Ok(self.epoch.is_some_and(|reader_epoch| reader_epoch != epoch))
     }
 
     /// Goes back to the cut if the tape has been cut back before `from`, which is of the reader's epoch.
     ///
     /// # Errors
-    /// [`Error::Rewound`] then, with the reader at the cut.
+    /// Fails with [`Error::Rewound`] in that case; the reader is then at the cut.
     pub(crate) fn apply_cut(&mut self, from: Position) -> Result<()> {
         let Some(epoch) = self.epoch else { return Ok(()) };
         if self.epoch_now()? == epoch {
@@ -139,13 +139,13 @@ impl Reader {
         if to >= from {
             return Ok(());
         }
-        let gone = self.seek_in_epoch(to);
-        if gone.is_err() {
+        let outcome = self.seek_in_epoch(to);
+        if outcome.is_err() {
             // The obstacle, retention or damage, is met again from there.
             self.set_position(to);
         }
         self.rewound(ReaderRewind { from, to });
-        match gone {
+        match outcome {
             Ok(()) | Err(Error::Retained { .. }) => Err(self.take_rewind_error()),
             Err(e) => Err(e),
         }
@@ -155,26 +155,26 @@ impl Reader {
     /// the epoch `known`.
     ///
     /// # Errors
-    /// As [`Reader::apply_cut`].
-    pub(crate) fn adopt(&mut self, known: Option<u64>, position: Position) -> Result<()> {
-        if known.is_none() || known == self.epoch {
+    /// Fails as [`Reader::apply_cut`] does.
+    pub(crate) fn adopt(&mut self, known_epoch: Option<u64>, position: Position) -> Result<()> {
+        if known_epoch.is_none() || known_epoch == self.epoch {
             return Ok(());
         }
-        let found = std::mem::replace(&mut self.epoch, known);
+        let segment_epoch = std::mem::replace(&mut self.epoch, known_epoch);
         self.apply_cut(position)?;
-        self.epoch = found;
+        self.epoch = segment_epoch;
         Ok(())
     }
 
-    /// Segment `index` and its first ordinal, with the epoch whose frames it has: one that was current before the look
-    /// and still is after it.
+    /// Finds segment `index` and its first ordinal, and sets the epoch of its frames. The epoch is the same before and
+    /// after the look.
     pub(crate) fn find(&mut self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
         loop {
             let epoch = self.epoch_now()?;
-            let found = self.live.segment(index)?;
+            let segment = self.live.segment(index)?;
             if self.epoch_now()? == epoch {
                 self.epoch = Some(epoch);
-                return Ok(found);
+                return Ok(segment);
             }
         }
     }

@@ -13,36 +13,38 @@ use crate::disk::seal::seal;
 use crate::error::{Error, Result};
 use crate::record::flush::SyncPolicy;
 
-/// Committed bytes that a recorder which cannot catch up gathers before it flushes for those who wait.
+/// Committed bytes that a recorder which cannot catch up gathers before it flushes for waiting callers.
 const GROUP_BYTES: u64 = 8 << 20;
 
 /// Flushes in a row that may fail, while the recorder can still make them good, before the writer gets an error.
 const PATIENCE: u32 = 3;
 
 impl TapeRecorder {
-    /// Flushes if the policy says so, or somebody waits for it.
+    /// Flushes if the policy says so, or if a caller waits for it.
     pub fn sync_if_due(&mut self) -> Result<()> {
-        let behind = self.position.0.saturating_sub(self.flush.flushed.position.0);
-        if behind == 0 || self.flush.is_lost() {
+        let unflushed_bytes = self.position.0.saturating_sub(self.flush.flushed.position.0);
+        if unflushed_bytes == 0 || self.flush.is_lost() {
             return Ok(());
         }
         let due = match self.sync {
-            SyncPolicy::Every { bytes, interval } => behind >= bytes || self.flush.last.elapsed() >= interval,
+            SyncPolicy::Every { bytes, interval } => {
+                unflushed_bytes >= bytes || self.flush.last.elapsed() >= interval
+            }
             SyncPolicy::OnClose => false,
         };
         let wanted = self.state.requested_position();
         let asked = wanted > self.flush.durable.position
-            && (self.position >= wanted || self.caught_up || behind >= GROUP_BYTES);
+            && (self.position >= wanted || self.caught_up || unflushed_bytes >= GROUP_BYTES);
         if due || asked { self.sync() } else { Ok(()) }
     }
 
     /// Flushes everything followed to the disk and advances the durable position to the last whole unit of it.
     ///
     /// # Errors
-    /// A flush that failed: nothing more is durable than before, and the error says what becomes of it.
+    /// Fails if a flush failed: nothing more is durable than before, and the error says what happens next.
     pub fn sync(&mut self) -> Result<()> {
-        if let Some(lost) = &self.flush.lost {
-            return Err(lost.error(self.flush.durable.position));
+        if let Some(lasting_failure) = &self.flush.failure {
+            return Err(lasting_failure.error(self.flush.durable.position));
         }
         if self.position < self.flush.flushed.position || !self.is_newest()? {
             return Ok(());
@@ -53,17 +55,17 @@ impl TapeRecorder {
         let flushed = self.flush.files(&paths);
         let flushed =
             flushed.and_then(|()| self.definitions.sync().map_err(|e| (FlushedFile::Definitions, e)));
-        if let Err((what, error)) = flushed {
-            return Err(self.handle_flush_failure(what, error)?);
+        if let Err((file, error)) = flushed {
+            return Err(self.handle_flush_failure(file, error)?);
         }
         self.flush.flush_indexes(&paths);
         // Not the log's present length: the next run was looked at already.
         let definitions_bytes = self.definitions_bytes;
         let flushed = DurableMark { position: self.position, definitions_bytes, open_sum: None };
-        let durable = self.whole;
+        let durable = self.last_unit_end;
         let stored = store_durable(&paths, &durable).and_then(|()| match self.flush.names {
             true => Ok(()),
-            // Once: it was made, or made by somebody who died before this.
+            // Once: this recorder made the file, or an earlier process made it and died before the flush.
             false => sync_dir(&paths.dir),
         });
         if let Err(error) = stored {
@@ -86,7 +88,7 @@ impl TapeRecorder {
         let size = self.live.meta.segment_bytes;
         let live = self.position.0 / size;
         seal(&paths, before.0 / size, live)?;
-        self.flush.open.retain(|(what, _)| match what {
+        self.flush.open.retain(|(flushed_file, _)| match flushed_file {
             FlushedFile::Segment(index) | FlushedFile::Checksums(index) => *index >= live,
             _ => false,
         });
@@ -94,11 +96,11 @@ impl TapeRecorder {
         Ok(())
     }
 
-    /// Whether nothing has opened the tape since that this recorder does not follow: then nothing more becomes durable
-    /// by it.
+    /// Returns whether this recorder follows the last opening of the tape. After a later opening it makes nothing more
+    /// durable.
     ///
     /// # Errors
-    /// A writer later than the one whose thread this is.
+    /// Fails if a later writer than this thread's writer has opened the tape.
     fn is_newest(&self) -> Result<bool> {
         let (paths, tape) = (&self.live.paths, self.live.meta.id);
         match self.writer_epoch {
@@ -111,10 +113,10 @@ impl TapeRecorder {
         }
     }
 
-    /// Begins again at what is flushed: a writer has opened the tape, and may have cut and replaced what is beyond it.
+    /// Restarts at the flushed position: a writer has opened the tape, and may have cut and replaced later frames.
     ///
     /// # Errors
-    /// The dictionary log cannot be read.
+    /// Fails if the dictionary log cannot be read.
     pub fn restart_at_durable(&mut self) -> Result<()> {
         let DurableMark { position, definitions_bytes, .. } = self.flush.flushed;
         let from = Position(position.0 - position.0 % self.live.meta.segment_bytes);
@@ -139,60 +141,62 @@ impl TapeRecorder {
         match self.sync() {
             // A recorder that is about to end writes nothing again.
             Err(Error::DurabilityFailed { path, durable, source, .. }) if !self.flush.is_lost() => {
-                let what = "the rest is in shared memory; reopen the tape when the disk is mended, and before the \
+                let consequence = "the rest is in shared memory; reopen the tape when the disk is mended, and before the \
                             machine is restarted, to have it written again";
-                Err(Error::DurabilityFailed { path, durable, source, what })
+                Err(Error::DurabilityFailed { path, durable, source, consequence })
             }
             other => other,
         }
     }
 
-    /// Whether an error is one that the recorder makes good by itself, for now.
+    /// Returns whether the recorder can still repair `error` by itself.
     pub fn is_mending(&self, error: &Error) -> bool {
         matches!(error, Error::DurabilityFailed { .. })
             && !self.flush.is_lost()
             && !self.flush.in_a_row.is_multiple_of(PATIENCE)
     }
 
-    /// Gives durability up: somebody has removed segment `index` before it was looked at.
+    /// Gives durability up: another process has removed segment `index` before the recorder looked at it.
     pub fn give_up_durability(&mut self, index: u64) -> Error {
-        let what = FlushedFile::Segment(index);
-        let path = FlushedFile::path_of(what.word(), &self.live.paths);
+        let file = FlushedFile::Segment(index);
+        let path = FlushedFile::path_of(file.word(), &self.live.paths);
         let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
         let error = failure.error(self.flush.durable.position);
         if !self.flush.is_lost() {
-            self.state.fail(libc::ENOENT, what, true);
-            self.flush.lost = Some(failure);
+            self.state.fail(libc::ENOENT, file, true);
+            self.flush.failure = Some(failure);
         }
         error
     }
 
-    /// Goes back to what is flushed where the hot segments have all since, or gives durability up.
-    pub(crate) fn handle_flush_failure(&mut self, what: FlushedFile, error: Error) -> Result<Error> {
+    /// Goes back to the flushed position if the hot segments have everything since. Otherwise gives durability up.
+    pub(crate) fn handle_flush_failure(&mut self, file: FlushedFile, error: Error) -> Result<Error> {
         let errno = errno_of(&error);
         let size = self.live.meta.segment_bytes;
         let first = self.flush.flushed.position.0 / size;
         let hot = match self.live.hot_place()? {
-            Some(place) => list_segments(&place)?,
+            Some(dir) => list_segments(&dir)?,
             None => Vec::new(),
         };
-        let there = (first..self.position.0.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
+        let has_all_hot =
+            (first..self.position.0.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
         let DurableMark { position, definitions_bytes, .. } = self.flush.flushed;
         // Without the dictionary log nothing is written again.
         let from = Position(first * size);
-        let given = from.max(self.live.oldest()?);
-        let again = there && self.definitions.rewind(definitions_bytes, position, given).is_ok();
-        let path = FlushedFile::path_of(what.word(), &self.live.paths);
-        let failure = DurabilityFailure { errno, path, lasting: !again };
+        let definitions_start = from.max(self.live.oldest()?);
+        let can_rewrite =
+            has_all_hot && self.definitions.rewind(definitions_bytes, position, definitions_start).is_ok();
+        let path = FlushedFile::path_of(file.word(), &self.live.paths);
+        let failure = DurabilityFailure { errno, path, lasting: !can_rewrite };
         self.flush.open.clear();
-        self.state.fail(errno, what, !again);
+        self.state.fail(errno, file, !can_rewrite);
         let error = failure.error(self.flush.durable.position);
-        if again {
+        if can_rewrite {
             self.flush.in_a_row += 1;
             self.flush.suspect_to(self.position);
             self.restart_at(from);
         } else {
-            self.flush.lost = Some(failure);
+            self.flush.failure = Some(failure);
         }
         Ok(error)
     }

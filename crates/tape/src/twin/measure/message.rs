@@ -12,7 +12,7 @@ pub struct BenchFrameGenerator {
 /// Frames made ahead: far enough that the store of a number is done when the frame is copied to the tape.
 const AHEAD: u64 = 32;
 
-/// Bytes of payload in a frame of `lines` lines; the rest after the header word is zero.
+/// Returns the payload bytes in a frame of `lines` lines; the rest after the header word is zero.
 pub fn payload_of(lines: u16) -> usize {
     match lines {
         // The message of the peers: 100 bytes, which take two lines.
@@ -32,7 +32,7 @@ impl BenchFrameGenerator {
         Self { frames, next: 0 }
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the frame, which an Iterator cannot
     pub fn next(&mut self) -> &[u8] {
@@ -46,7 +46,7 @@ impl BenchFrameGenerator {
         &self.frames[((self.next - 1) % AHEAD) as usize]
     }
 
-    /// The number that a frame carries; touches every word of it, as a user of the frame would.
+    /// Returns the number in a frame. Touches every word of the frame, as a user would.
     #[inline]
     pub fn number(frame: &[u8]) -> u64 {
         std::hint::black_box(sum(frame));

@@ -30,16 +30,16 @@ pub use trips::{SendSchedule, raw_round_trips, raw_round_trips_at, round_trips, 
 /// Makes the command that runs [`peer`] with these arguments in a process of its own.
 pub type PeerCommand<'a> = &'a dyn Fn(&[String]) -> Command;
 
-/// Waits until the helper threads of tapes just opened have made what they make ahead, as they have in a tape that
-/// has been open for a moment: the beginning is not what is measured.
-pub fn settle(options: &crate::WriterOptions) {
+/// Waits until the helper threads of tapes just opened have done their work ahead, as in a tape that has been open for
+/// a moment. The measurement does not include the start.
+pub fn wait_for_helpers(options: &crate::WriterOptions) {
     std::thread::sleep(std::time::Duration::from_millis(200 + 4 * (options.segment_bytes >> 20)));
 }
 
-/// The second process: call it with the arguments that [`PeerCommand`] was given.
+/// Runs the second process. Call it with the arguments that [`PeerCommand`] was given.
 ///
 /// # Errors
-/// Arguments that are none of ours, or the tape.
+/// Fails if the arguments are unknown, or at an error of the tape.
 pub fn peer(arguments: &[String]) -> Result<()> {
     let arguments = process::PeerArguments(arguments);
     match arguments.text(0)? {

@@ -22,14 +22,14 @@ impl PeerProcess {
 
     /// Spins until `done`, or fails if the second process has ended badly.
     #[inline]
-    pub fn spin_until(&mut self, mut done: impl FnMut() -> bool) -> Result<()> {
-        self.try_spin_until(|| Ok(done()))
+    pub fn spin_until(&mut self, mut is_done: impl FnMut() -> bool) -> Result<()> {
+        self.try_spin_until(|| Ok(is_done()))
     }
 
     #[inline]
-    pub fn try_spin_until(&mut self, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+    pub fn try_spin_until(&mut self, mut is_done: impl FnMut() -> Result<bool>) -> Result<()> {
         let mut spins = 0u32;
-        while !done()? {
+        while !is_done()? {
             spin_loop();
             spins = spins.wrapping_add(1);
             if spins.is_multiple_of(1 << 22) {
@@ -77,7 +77,7 @@ impl PeerArguments<'_> {
         self.text(i)?.parse().map_err(|_| Error::Option("an argument of the peer is no number"))
     }
 
-    /// The options that [`encode_options`] wrote, from argument `i` on.
+    /// Parses the options that [`encode_options`] wrote, from argument `i` on.
     pub fn options(&self, i: usize) -> Result<WriterOptions> {
         let mut options = WriterOptions {
             segment_bytes: self.number(i)?,
@@ -121,7 +121,7 @@ pub(super) fn encode_options(options: &WriterOptions) -> Result<Vec<String>> {
     ])
 }
 
-/// These options for one of several tapes: a hot directory that was given gets `suffix` appended.
+/// Copies the options for one of several tapes, and appends `suffix` to a given hot directory.
 pub(super) fn with_hot_suffix(options: &WriterOptions, suffix: &str) -> WriterOptions {
     let mut options = options.clone();
     if let Backing::Hot { dir: Some(dir), .. } = &mut options.backing {

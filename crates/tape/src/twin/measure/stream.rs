@@ -8,7 +8,7 @@ use unitape_ring::WaitStrategy;
 
 use super::message::BenchFrameGenerator;
 use super::process::{PeerArguments, PeerProcess, SharedWords, text, with_hot_suffix};
-use super::{PeerCommand, pin, settle};
+use super::{PeerCommand, pin, wait_for_helpers};
 use crate::error::{Error, Result};
 use crate::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
@@ -29,10 +29,10 @@ pub struct StreamMeasurement {
 
 /// Writes `count` frames of `lines` lines to the tape `one-way` in `dir` while another process reads them.
 ///
-/// Begins when the tape has settled ([`settle`]); what fits into that is measured without page faults of the writer.
+/// Begins when the tape has settled ([`wait_for_helpers`]); what fits into that is measured without page faults of the writer.
 ///
 /// # Errors
-/// The tape, or the second process.
+/// Fails at an error of the tape or of the second process.
 pub fn one_way(
     dir: &Path,
     options: &WriterOptions,
@@ -43,11 +43,11 @@ pub fn one_way(
     stream(dir, options, lines, StreamLimit::Count(count), u64::MAX, spawn)
 }
 
-/// As [`one_way`], at full rate for a time; the sender waits while the reader is `lag_bytes_max` behind, so that
-/// retention removes nothing that was not read.
+/// Measures as [`one_way`] does, at full rate for a time. The sender waits while the reader is `lag_bytes_max` behind,
+/// so that retention removes no unread data.
 ///
 /// # Errors
-/// The tape, or the second process.
+/// Fails at an error of the tape or of the second process.
 pub fn sustained(
     dir: &Path,
     options: &WriterOptions,
@@ -89,7 +89,7 @@ fn stream(
     let mut child = PeerProcess::start(spawn, &["drain".into(), text(&tape)?, text(&shared)?])?;
     pin(0);
     child.spin_until(|| words.word(READY).load(Ordering::Acquire) == 1)?; // pairs with the Release in `drain`
-    settle(options);
+    wait_for_helpers(options);
     let mut messages = BenchFrameGenerator::new(lines);
     let mut frames = 0;
     let since = Instant::now();
@@ -122,32 +122,32 @@ fn stream(
 /// Messages between two looks at the clock.
 const PART: u64 = 1024;
 
-/// The other side: `drain TAPE PAGE`.
+/// Runs the other process: `drain TAPE PAGE`.
 pub(super) fn drain(arguments: &PeerArguments<'_>) -> Result<()> {
     let mut reader = Reader::open(Path::new(arguments.text(1)?), StartPosition::Oldest)?;
     let words = SharedWords::open(Path::new(arguments.text(2)?))?;
     pin(1);
     words.word(READY).store(1, Ordering::Release); // pairs with the Acquire in `stream`
-    let mut seen = 0;
+    let mut message_count = 0;
     loop {
         match reader.next()? {
-            Some(frame) if BenchFrameGenerator::number(frame.bytes) == seen => {
-                seen += 1;
-                if seen % PART == 0 {
+            Some(frame) if BenchFrameGenerator::number(frame.bytes) == message_count => {
+                message_count += 1;
+                if message_count % PART == 0 {
                     // Relaxed: a number of its own.
-                    words.word(SEEN).store(seen, Ordering::Relaxed);
+                    words.word(SEEN).store(message_count, Ordering::Relaxed);
                 }
             }
             Some(_) => return Err(Error::Option("a message of the measurement was lost or doubled")),
             // Acquire: pairs with the Release in `stream`.
-            None if words.word(TOTAL).load(Ordering::Acquire) == seen + 1 => break,
+            None if words.word(TOTAL).load(Ordering::Acquire) == message_count + 1 => break,
             None => {
-                words.word(SEEN).store(seen, Ordering::Relaxed);
+                words.word(SEEN).store(message_count, Ordering::Relaxed);
                 // As readers do: one that only spins takes a processor from the threads that make its pages.
                 reader.wait_as(WaitStrategy::Balanced, Duration::from_micros(200))?;
             }
         }
     }
-    words.word(READ).store(seen + 1, Ordering::Release); // pairs with the Acquire in `stream`
+    words.word(READ).store(message_count + 1, Ordering::Release); // pairs with the Acquire in `stream`
     Ok(())
 }

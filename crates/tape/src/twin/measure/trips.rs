@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use super::message::BenchFrameGenerator;
 use super::process::{NONE, PeerArguments, PeerProcess, SharedWords, encode_options, text, with_hot_suffix};
-use super::{PeerCommand, pin, settle};
+use super::{PeerCommand, pin, wait_for_helpers};
 use crate::error::{Error, Result};
 use crate::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
-/// Round trips of one `u64` each way in shared memory, in ns, ascending: the control to all other figures.
+/// Measures round trips of one `u64` in shared memory, in ns, ascending: the control for all other figures.
 ///
-/// `dir` is where the shared file is made (shared memory for a fair control).
+/// `dir` is the directory of the shared file (shared memory for a fair control).
 ///
 /// # Errors
-/// The file, or the second process.
+/// Fails at an error of the file or of the second process.
 pub fn raw_round_trips(dir: &Path, count: u64, spawn: PeerCommand<'_>) -> Result<Vec<u64>> {
     let path = dir.join(format!("unitape-raw-{}", std::process::id()));
     let words = SharedWords::create(&path)?;
@@ -37,13 +37,14 @@ pub fn raw_round_trips(dir: &Path, count: u64, spawn: PeerCommand<'_>) -> Result
     Ok(times)
 }
 
-/// The control to [`round_trips_at`]: a counter goes there and back in shared memory, counted up when the next one is
-/// due, also while earlier ones are still out; `out` gets the time from when each was due until it was back, in ns.
+/// Measures the control for [`round_trips_at`]: a counter goes there and back in shared memory. The sender counts up
+/// when the next trip is due, also while earlier trips are under way. `out` gets the time in ns from the due time to
+/// the return.
 ///
 /// The times include interruptions of both processes by the machine (its ticks, other guests), as all such times do.
 ///
 /// # Errors
-/// The file, or the second process.
+/// Fails at an error of the file or of the second process.
 pub fn raw_round_trips_at(
     dir: &Path,
     count: u64,
@@ -65,18 +66,18 @@ pub fn raw_round_trips_at(
             sent += 1;
             words.word(0).store(sent, Ordering::Release); // pairs with the Acquire in `answer_raw`
         }
-        let seen = words.word(1).load(Ordering::Acquire); // pairs with the Release in `answer_raw`
-        if seen > back {
+        let answer_count = words.word(1).load(Ordering::Acquire); // pairs with the Release in `answer_raw`
+        if answer_count > back {
             let now = since.elapsed().as_nanos() as u64;
-            (back..seen).for_each(|i| out(now.saturating_sub(i * every)));
-            back = seen;
+            (back..answer_count).for_each(|i| out(now.saturating_sub(i * every)));
+            back = answer_count;
         }
         back == count
     })?;
     child.finish()
 }
 
-/// The other side of [`raw_round_trips`] and [`raw_round_trips_at`].
+/// Runs the other process of [`raw_round_trips`] and [`raw_round_trips_at`].
 pub(super) fn answer_raw(path: &Path, count: u64) -> Result<()> {
     pin(1);
     let words = SharedWords::open(path)?;
@@ -95,13 +96,13 @@ pub(super) fn answer_raw(path: &Path, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Round trips of frames of `lines` lines over two tapes below `dir`, back to back, in ns, ascending.
+/// Measures round trips of frames of `lines` lines over two tapes below `dir`, back to back, in ns, ascending.
 ///
-/// `options` are those of the tape from here to there; the one back has the same, so a hot directory given
-/// there gets `-there` and `-back` appended.
+/// `options` are those of the outward tape. The return tape has the same options, so unitape appends `-there` and
+/// `-back` to a given hot directory.
 ///
 /// # Errors
-/// The tapes, or the second process.
+/// Fails at an error of the tapes or of the second process.
 pub fn round_trips(
     dir: &Path,
     options: &WriterOptions,
@@ -136,14 +137,14 @@ pub struct SendSchedule {
     pub batch: u64,
 }
 
-/// Round trips of frames of `lines` lines, each sent when it is due, also while earlier ones are still out; `out`
-/// gets the time from when each was due until it was back, in ns.
+/// Measures round trips of frames of `lines` lines. Each frame is sent when it is due, also while earlier frames are
+/// under way. `out` gets the time in ns from the due time to the return.
 ///
-/// The batch of a period is sent in small parts when nothing else is to be done: the sender prefers messages that
-/// are due or back, the second process those that are to be sent back. Gives how much time all took, in ns.
+/// The sender sends the batch of a period in small parts when it has nothing else to do: it prefers messages that are
+/// due or back. The second process prefers the messages that it must return. Returns the time of the whole run in ns.
 ///
 /// # Errors
-/// The tapes, or the second process.
+/// Fails at an error of the tapes or of the second process.
 pub fn round_trips_at(
     dir: &Path,
     options: &WriterOptions,
@@ -186,7 +187,7 @@ pub fn round_trips_at(
     Ok(took)
 }
 
-/// Messages of a batch between two looks at what is more urgent.
+/// Messages of a batch between two looks at more urgent work.
 const PART: u64 = 4;
 
 /// This side of the tapes of a round trip.
@@ -206,14 +207,14 @@ impl PingSide {
         with_batch: bool,
         spawn: PeerCommand<'_>,
     ) -> Result<Self> {
-        let (there, back, batch) = (dir.join("there"), dir.join("back"), dir.join("batch"));
-        let (writer, _) = Writer::open(&there, TapeId(1), with_hot_suffix(options, "-there"))?;
+        let (outward_dir, return_dir, batch) = (dir.join("there"), dir.join("back"), dir.join("batch"));
+        let (writer, _) = Writer::open(&outward_dir, TapeId(1), with_hot_suffix(options, "-there"))?;
         let (load, batch) = if with_batch {
             (Some(Writer::open(&batch, TapeId(3), with_hot_suffix(options, "-batch"))?.0), text(&batch)?)
         } else {
             (None, NONE.to_owned())
         };
-        let mut arguments = vec!["echo".into(), text(&there)?, text(&back)?, batch];
+        let mut arguments = vec!["echo".into(), text(&outward_dir)?, text(&return_dir)?, batch];
         arguments.extend([count.to_string(), lines.to_string()]);
         arguments.extend(encode_options(&with_hot_suffix(options, "-back"))?);
         let mut child = PeerProcess::start(spawn, &arguments)?;
@@ -221,12 +222,12 @@ impl PingSide {
         let mut reader = None;
         // The second process makes the tape back; until then there is nothing to open.
         child.spin_until(|| {
-            reader = reader.take().or_else(|| Reader::open(&back, StartPosition::Oldest).ok());
+            reader = reader.take().or_else(|| Reader::open(&return_dir, StartPosition::Oldest).ok());
             reader.is_some()
         })?;
         let mut reader = reader.expect("opened above");
         child.try_spin_until(|| arrived(&mut reader, 0))?;
-        settle(options);
+        wait_for_helpers(options);
         Ok(Self { writer, reader, batch: load, child })
     }
 
@@ -237,7 +238,7 @@ impl PingSide {
     }
 }
 
-/// Whether the next frame is there; it must carry this number.
+/// Returns whether the next frame has arrived; it must carry this number.
 #[inline]
 fn arrived(reader: &mut Reader, number: u64) -> Result<bool> {
     match reader.next()? {
@@ -247,14 +248,14 @@ fn arrived(reader: &mut Reader, number: u64) -> Result<bool> {
     }
 }
 
-/// The other side of round trips: `echo THERE BACK BATCH COUNT LINES` and the options of the tape back.
+/// Runs the other process of round trips: `echo THERE BACK BATCH COUNT LINES` and the options of the return tape.
 pub(super) fn echo(arguments: &PeerArguments<'_>) -> Result<()> {
-    let (there, back) = (Path::new(arguments.text(1)?), Path::new(arguments.text(2)?));
+    let (outward_dir, return_dir) = (Path::new(arguments.text(1)?), Path::new(arguments.text(2)?));
     let (count, lines) = (arguments.number(4)?, arguments.number(5)? as u16);
     // Before pinning: the helper threads run where they would in a program of its own.
-    let (mut writer, _) = Writer::open(back, TapeId(2), arguments.options(6)?)?;
+    let (mut writer, _) = Writer::open(return_dir, TapeId(2), arguments.options(6)?)?;
     pin(1);
-    let mut reader = Reader::open(there, StartPosition::Oldest)?;
+    let mut reader = Reader::open(outward_dir, StartPosition::Oldest)?;
     let mut batch = match arguments.text(3)? {
         NONE => None,
         tape => Some(Reader::open(Path::new(tape), StartPosition::Oldest)?),

@@ -12,8 +12,9 @@ impl Writer {
     /// Flushes everything, completes checksums, makes the end durable and removes `run/`.
     ///
     /// # Errors
-    /// Claims that are still out, or what the recorder meets on its last way; the tape is then as after a kill,
-    /// and the next open recovers it. [`Error::Forked`] in a child of the process that opened it, and nothing happens.
+    /// Fails if claims are not yet published, or if the recorder fails in its last pass. The tape is then as after a
+    /// kill, and the next open recovers it. Fails with [`Error::Forked`] and changes nothing in a child of the process
+    /// that opened the tape.
     pub fn close(mut self) -> Result<()> {
         self.close_in_order()
     }
@@ -40,7 +41,7 @@ impl Writer {
         }
         // The oldest segment stays, also where nothing is in it yet: it says how many events come before it.
         let oldest = list_segments(&self.paths.segments())?.first().copied().unwrap_or(0);
-        for dir in [self.paths.segments(), self.place.clone()] {
+        for dir in [self.paths.segments(), self.segments_dir.clone()] {
             for index in list_segments(&dir)? {
                 if index > oldest && index * self.meta.segment_bytes >= self.end.0 {
                     remove(&segment_path(&dir, index))?;
@@ -65,7 +66,7 @@ impl Writer {
 
     fn stop_keeper(&mut self) {
         // Relaxed: a wish; joining the thread orders everything else.
-        self.core.stop_keeper.store(true, Ordering::Relaxed);
+        self.core.stop_preallocator.store(true, Ordering::Relaxed);
         self.preallocator.stop();
         let prepared = std::iter::from_fn(|| self.preallocator.prepared.try_recv().ok());
         // A later writer has removed them, and its own have the same names.

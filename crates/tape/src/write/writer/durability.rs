@@ -12,12 +12,13 @@ use crate::record::durable::wait_on;
 use crate::record::follow::{IDLE, TapeRecorder};
 
 impl Writer {
-    /// Everything before this position survives power loss.
+    /// Returns the durable position: everything before it survives power loss.
     pub fn durable(&self) -> Position {
         self.state.durable()
     }
 
-    /// Why the durable position does not advance, if a flush has failed and was not made good.
+    /// Returns why the durable position does not advance, if a flush failed and the recorder has not made it good
+    /// since.
     pub fn durability_failure(&self) -> Option<DurabilityFailure> {
         self.state.failure(&self.paths)
     }
@@ -27,10 +28,10 @@ impl Writer {
         self.state.failures()
     }
 
-    /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
+    /// Requests durability of everything before `position` and waits for it. All waiting callers share one flush.
     ///
     /// # Errors
-    /// As [`crate::DurabilityHandle::wait`]; a claim that is still out keeps later frames from becoming durable.
+    /// Fails as [`crate::DurabilityHandle::wait`] does. Until a claim is published, no later frame becomes durable.
     pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
         if !self.is_ours() {
             return self.refuse_child().map(drop);
@@ -50,7 +51,7 @@ impl Writer {
         Err(Error::NoRecorder { path: self.paths.dir.clone(), durable: self.durable() })
     }
 
-    /// Waits for a recorder of its own process to record all, or does it when there is none.
+    /// Waits until a recorder process has recorded everything, or records it if there is no recorder.
     pub(crate) fn drain_external(&self) -> Result<()> {
         let since = Instant::now();
         loop {
