@@ -326,7 +326,7 @@ fn conditions(partial: &[usize], rows: usize) -> ArrayRef {
 
 #[inline]
 fn code_of(codes: &[&str], code: &str) -> Option<i8> {
-    codes.iter().position(|known| *known == code).map(|i| i as i8)
+    codes.iter().position(|entry| *entry == code).map(|i| i as i8)
 }
 
 /// Returns the texts of all sets of trade flags; that of a set is at the set's number less one.

@@ -34,14 +34,14 @@ impl<T: ArrowNativeType> FixedColumn<T> {
     }
 
     /// Returns the values, and leaves the column empty.
-    fn take(&mut self) -> (Vec<T>, Option<NullBuffer>) {
+    fn take_values(&mut self) -> (Vec<T>, Option<NullBuffer>) {
         let empty = Vec::with_capacity(self.values.len());
         (std::mem::replace(&mut self.values, empty), self.nulls.finish())
     }
 
     /// Returns the values as an array, and leaves the column empty.
     pub fn finish<P: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<P> {
-        let (values, nulls) = self.take();
+        let (values, nulls) = self.take_values();
         PrimitiveArray::new(ScalarBuffer::from(values), nulls)
     }
 }
@@ -64,7 +64,7 @@ impl PriceColumn {
     }
 
     pub fn finish(&mut self) -> ArrayRef {
-        let (prices, nulls) = self.prices.take();
+        let (prices, nulls) = self.prices.take_values();
         match self.price_type {
             PriceType::Decimal => {
                 decimals(prices.iter().map(|price| i128::from(*price)), nulls, &PRICE_DECIMAL)
@@ -159,19 +159,19 @@ impl SizeColumn {
     pub fn finish(&mut self) -> ArrayRef {
         match self {
             Self::Narrow(column) => {
-                let (sizes, nulls) = column.take();
+                let (sizes, nulls) = column.take_values();
                 decimals(sizes.iter().map(|size| i128::from(*size)), nulls, &NARROW_DECIMAL)
             }
             Self::Wide(column) => {
-                let (sizes, nulls) = column.take();
+                let (sizes, nulls) = column.take_values();
                 Arc::new(Decimal128Array::new(sizes.into(), nulls).with_data_type(WIDE_DECIMAL))
             }
             Self::Fixed(column) => {
-                let (sizes, nulls) = column.take();
+                let (sizes, nulls) = column.take_values();
                 Arc::new(Int64Array::new(sizes.into(), nulls))
             }
             Self::Float(column) => {
-                let (sizes, nulls) = column.take();
+                let (sizes, nulls) = column.take_values();
                 Arc::new(Float64Array::new(sizes.into(), nulls))
             }
         }

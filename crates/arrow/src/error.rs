@@ -37,11 +37,11 @@ pub enum Error {
     },
     /// The tape is shorter than it was.
     #[error(
-        "shortened: the tape ends at position {found}, and ended at {end} when reading began; read it again"
+        "shortened: the tape ends at position {current_end}, and ended at {end} when reading began; read it again"
     )]
     Shortened {
         /// The end of the tape now.
-        found: Position,
+        current_end: Position,
         /// Its end when reading began.
         end: Position,
     },

@@ -176,9 +176,9 @@ impl RowReader {
                 CursorOutcome::Paused => return Ok(FillOutcome::Paused),
                 CursorOutcome::Done => return Ok(FillOutcome::End),
                 CursorOutcome::AtEnd => {
-                    let found = self.cursor.reader().position();
+                    let current_end = self.cursor.reader().position();
                     return match self.end {
-                        Some(end) if found < end => Err(Error::Shortened { found, end }),
+                        Some(end) if current_end < end => Err(Error::Shortened { current_end, end }),
                         _ => Ok(FillOutcome::End),
                     };
                 }

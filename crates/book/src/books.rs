@@ -1,10 +1,10 @@
-//! All books of a tape: which event goes to which, and what changed by it.
+//! All books of a tape: it sends each event to its book and reports the changes.
 
 use crate::consolidated::{ConsolidatedBbo, ConsolidatedInstrument, choose};
 use crate::decode::{self, StatedSide};
 use crate::executions::RecentExecutions;
 use crate::fault::{BookFault, BookFaultCounts};
-use crate::listing::{ListingBooks, ListingKey, PublishedSides, same};
+use crate::listing::{ListingBooks, ListingKey, PublishedSides, is_same_top};
 use crate::listing_events::{ELSEWHERE, LatestTradingStatus};
 use crate::losses::{MessageLossTable, SourceBookPolicy};
 use crate::mbo::OrderBookContext;
@@ -35,8 +35,9 @@ pub struct BookOptions {
 }
 
 impl Default for BookOptions {
-    /// 16 Mi orders, 1 Mi in a book, 16,384 levels a side, 65,536 listings; the venue's own word on its best price
-    /// first, then levels, then orders, of which a tape may hold only one firm's; never too old.
+    /// Returns the default options: 16 Mi orders, 1 Mi in a book, 16,384 levels a side and 65,536 listings. The venue's
+    /// published best price is preferred, then levels, then orders, because a tape may hold the orders of a single
+    /// firm. No price becomes stale by age.
     fn default() -> Self {
         Self {
             orders_max: 1 << 24,
@@ -58,7 +59,7 @@ pub struct ListingId(pub(crate) u32);
 pub struct BookChange {
     /// Whose book.
     pub listing: ListingId,
-    /// The basis of its book; none when only the phase changed.
+    /// The basis of its book, or `None` if only the phase changed.
     pub basis: Option<Basis>,
     /// The best prices of that book are others.
     pub top: bool,
@@ -89,7 +90,7 @@ pub struct BookCounters {
     pub lost: u64,
     /// Events of messages that may be there twice; left out.
     pub repeats: u64,
-    /// Messages in quarantine, among those that are `lost`.
+    /// Quarantined messages among the `lost` messages.
     pub refused: u64,
 }
 
@@ -108,8 +109,8 @@ pub struct Books {
     pub(crate) groups: Vec<ConsolidatedInstrument>,
     pub(crate) index: HashMap<ListingKey, u32, FxBuildHasher>,
     pub(crate) group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
-    /// The status of several listings, or of one that does not exist yet, for later listings: by venue and
-    /// instrument, 0 for all.
+    /// The status for later listings, by venue and instrument; 0 stands for all. It applies to several listings, or to
+    /// a listing that does not exist yet.
     pub(crate) wide: HashMap<ListingKey, LatestTradingStatus, FxBuildHasher>,
     /// The number of such statements.
     pub(crate) wide_count: u64,
@@ -133,7 +134,7 @@ impl Default for Books {
 }
 
 impl Books {
-    /// No books yet.
+    /// Makes an empty set of books.
     pub fn new(options: BookOptions) -> Self {
         let orders_max = options.orders_max;
         Self {
@@ -162,7 +163,7 @@ impl Books {
         self.all_venues = Some(venue);
     }
 
-    /// Applies the next event and returns what changed; events that do not concern books change nothing.
+    /// Applies the next event and returns the changes. Events that do not concern books change nothing.
     #[inline]
     pub fn on_event(&mut self, event: &Event<'_>) -> &[BookChange] {
         self.changes.clear();
@@ -182,7 +183,7 @@ impl Books {
         &self.changes
     }
 
-    /// The changes of the last event.
+    /// Returns the book changes that the last event made.
     pub fn changes(&self) -> &[BookChange] {
         &self.changes
     }
@@ -198,36 +199,36 @@ impl Books {
         self.set_stale(listing, basis, false);
     }
 
-    /// The listing of an instrument at a venue, both by their ids.
+    /// Looks up the listing of an instrument at a venue, both by their ids.
     pub fn find(&self, venue: u16, instrument: InstrumentId) -> Option<ListingId> {
         self.index.get(&ListingKey { venue, instrument }).copied().map(ListingId)
     }
 
-    /// All listings, in the order in which the tape named them.
+    /// Returns all listings, in the order in which the tape named them.
     pub fn listings(&self) -> impl ExactSizeIterator<Item = ListingId> + use<> {
         (0..self.listings.len() as u32).map(ListingId)
     }
 
-    /// The ids of the instruments, in the order in which the tape named them.
+    /// Returns the ids of the instruments, in the order in which the tape named them.
     pub fn instruments(&self) -> impl ExactSizeIterator<Item = InstrumentId> {
         self.groups.iter().map(|g| g.instrument)
     }
 
-    /// The listings of an instrument, without the feed's own price over all venues.
+    /// Returns the listings of an instrument, without the feed's own price over all venues.
     pub fn listings_of(&self, instrument: InstrumentId) -> impl Iterator<Item = ListingId> {
-        let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
+        let group = self.group_index.get(&instrument).map(|group_index| &self.groups[*group_index as usize]);
         group.into_iter().flat_map(|g| g.listings.iter().copied().map(ListingId))
     }
 
-    /// The best price of an instrument over its venues, now.
+    /// Finds the best price of an instrument over its venues, now. An unknown instrument has an empty price.
     pub fn consolidated(&self, instrument: InstrumentId) -> ConsolidatedBbo {
-        let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
+        let group = self.group_index.get(&instrument).map(|group_index| &self.groups[*group_index as usize]);
         group.map_or_else(ConsolidatedBbo::default, |g| {
             g.consolidated(&self.listings, self.now, &self.options)
         })
     }
 
-    /// Live orders of all books.
+    /// Counts the live orders of all books.
     pub fn orders(&self) -> usize {
         self.store.len()
     }
@@ -237,7 +238,7 @@ impl Books {
         self.counters
     }
 
-    /// The faults of all books together.
+    /// Sums the faults of all books.
     pub fn faults_total(&self) -> u64 {
         self.listings.iter().map(|l| l.faults.total()).sum()
     }
@@ -248,12 +249,12 @@ impl Books {
         self.lacks_book(listing) && self.listings[listing.0 as usize].repeats > 0
     }
 
-    /// The faults of a listing.
+    /// Returns the fault counts of a listing.
     pub fn faults(&self, listing: ListingId) -> &BookFaultCounts {
         &self.listings[listing.0 as usize].faults
     }
 
-    /// Greatest event time so far.
+    /// Returns the greatest event time so far, or `None` before the first event.
     pub fn now(&self) -> Option<UnixNanos> {
         (self.now != i64::MIN).then_some(UnixNanos(self.now))
     }
@@ -267,10 +268,10 @@ impl Books {
         }
         let oid = decode::order_id(event, order).filter(|_| event.instrument() != InstrumentId::NONE);
         let Some(oid) = oid else { return self.on_unnamed_order(event) };
-        let Some((at, late)) = self.begin(event) else { return };
-        let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
-        let around = OrderBookContext {
-            listing: at,
+        let Some((listing_index, late)) = self.begin(event) else { return };
+        let (listing, store) = (&mut self.listings[listing_index as usize], &mut self.store);
+        let context = OrderBookContext {
+            listing: listing_index,
             continuous: listing.is_continuous(),
             snapshot: event.header().flags() & flags::SNAPSHOT != 0,
             orders_max: self.options.orders_per_book_max,
@@ -280,21 +281,21 @@ impl Books {
         let book = &mut listing.orders;
         let outcome = match event.kind() {
             _ if late => Err(BookFault::Late),
-            EventKind::OrderNew => book.on_new(store, &around, oid, &terms),
-            EventKind::OrderAmend => book.on_amend(store, &around, oid, &terms),
-            EventKind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
+            EventKind::OrderNew => book.on_new(store, &context, oid, &terms),
+            EventKind::OrderAmend => book.on_amend(store, &context, oid, &terms),
+            EventKind::OrderCancel => book.on_cancel(store, &context, oid, &terms),
             _ => {
-                self.executions.note(at, order);
-                book.on_exec(store, &around, oid, &terms)
+                self.executions.note(listing_index, order);
+                book.on_exec(store, &context, oid, &terms)
             }
         };
-        self.finish(at, Basis::Orders, outcome, BasisUpdate { recovered: false });
+        self.finish(listing_index, Basis::Orders, outcome, BasisUpdate { recovered: false });
     }
 
     fn on_quote(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
-        let Some((at, late)) = self.begin(event) else { return };
-        let listing = &mut self.listings[at as usize];
+        let Some((listing_index, late)) = self.begin(event) else { return };
+        let listing = &mut self.listings[listing_index as usize];
         let mut recovered = false;
         if event.kind() == EventKind::Level {
             let outcome = match decode::level(event) {
@@ -307,10 +308,10 @@ impl Books {
                 }
                 None => Err(BookFault::BadLevel),
             };
-            return self.finish(at, Basis::Levels, outcome, BasisUpdate { recovered });
+            return self.finish(listing_index, Basis::Levels, outcome, BasisUpdate { recovered });
         }
         if let Some(stated) = decode::partial_bbo(event) {
-            return self.on_partial_quote(at, late, &stated);
+            return self.on_partial_quote(listing_index, late, &stated);
         }
         let outcome = match decode::bbo(event) {
             _ if late => Err(BookFault::Late),
@@ -321,37 +322,37 @@ impl Books {
             }
             None => Err(BookFault::BadLevel),
         };
-        self.finish(at, Basis::Bbo, outcome, BasisUpdate { recovered });
-        self.check_published(at);
+        self.finish(listing_index, Basis::Bbo, outcome, BasisUpdate { recovered });
+        self.check_published(listing_index);
     }
 
     /// Applies a `bbo` that states only the fields that it has. A book of which a side is not known is stale.
     #[cold]
-    fn on_partial_quote(&mut self, at: u32, late: bool, stated: &[StatedSide; 2]) {
+    fn on_partial_quote(&mut self, listing_index: u32, late: bool, stated: &[StatedSide; 2]) {
         let basis = Basis::Bbo;
-        let listing = &mut self.listings[at as usize];
+        let listing = &mut self.listings[listing_index as usize];
         let was_marked = listing.is_marked(basis);
         let mut recovered = false;
         let outcome = if late { Err(BookFault::Late) } else { listing.with_partial(stated) };
-        if let Ok(PublishedSides { sides, known }) = outcome {
+        if let Ok(PublishedSides { sides, is_known }) = outcome {
             listing.published = sides;
             let has_data = listing.has_data[basis as usize];
             // A message that arrives with the stale notice does not state a side again.
             if (was_marked || !has_data) && !listing.is_word(basis) {
-                recovered = known == [true; 2];
-                listing.restated = known;
+                recovered = is_known == [true; 2];
+                listing.restated = is_known;
             }
             listing.stale[basis as usize] |= !has_data && !recovered;
         }
-        self.finish(at, basis, outcome.map(drop), BasisUpdate { recovered });
-        if !self.listings[at as usize].is_marked(basis) {
-            self.check_published(at);
+        self.finish(listing_index, basis, outcome.map(drop), BasisUpdate { recovered });
+        if !self.listings[listing_index as usize].is_marked(basis) {
+            self.check_published(listing_index);
         }
     }
 
-    /// Leaves out an event whose message may be there twice. Its book is stale from then on, unless it shows that the event
-    /// says nothing new: an order that is there, an end or execution of an order that is not there, one of the last
-    /// executions, or the best price as it is.
+    /// Leaves out an event whose message may be a duplicate. Its book is stale from then on, unless the book shows that
+    /// the event changes nothing. That is so for an order that exists, the end or execution of an unknown order, one of
+    /// the last executions, or the current best price.
     #[cold]
     fn on_repeat(&mut self, event: &Event<'_>) {
         let (kind, order) = (event.kind(), OrderRecord::from_event(event));
@@ -364,17 +365,17 @@ impl Books {
         };
         self.counters.events += 1;
         self.counters.repeats += 1;
-        let Some((at, _)) = self.begin(event) else { return };
-        self.listings[at as usize].repeats += 1;
-        let listing = &self.listings[at as usize];
+        let Some((listing_index, _)) = self.begin(event) else { return };
+        self.listings[listing_index as usize].repeats += 1;
+        let listing = &self.listings[listing_index as usize];
         let is_known = match order {
             Some(order) => {
                 let oid = decode::order_id(event, order);
-                let is_there = oid.is_some_and(|oid| self.store.find(at, &oid).is_some());
+                let is_there = oid.is_some_and(|oid| self.store.find(listing_index, &oid).is_some());
                 match kind {
                     EventKind::OrderNew => is_there,
                     EventKind::OrderAmend => false,
-                    EventKind::Exec if self.executions.has(at, order) => true,
+                    EventKind::Exec if self.executions.has(listing_index, order) => true,
                     _ => oid.is_some() && !is_there,
                 }
             }
@@ -388,7 +389,7 @@ impl Books {
             None => false,
         };
         if !is_known {
-            self.set_stale(ListingId(at), basis, true);
+            self.set_stale(ListingId(listing_index), basis, true);
         }
     }
 
@@ -412,29 +413,29 @@ impl Books {
 
     /// Losses of instruments at venues that have no book; `instrument` and `venue` choose among them.
     pub(crate) fn losses_without_book(&self, instrument: Option<InstrumentId>, venue: Option<u16>) -> u64 {
-        let is_without = |of: &ListingKey| match of.venue {
-            0 => self.listings_of(of.instrument).all(|listing| self.lacks_book(listing)),
-            _ => self.find(of.venue, of.instrument).is_none_or(|listing| self.lacks_book(listing)),
+        let is_without = |key: &ListingKey| match key.venue {
+            0 => self.listings_of(key.instrument).all(|listing| self.lacks_book(listing)),
+            _ => self.find(key.venue, key.instrument).is_none_or(|listing| self.lacks_book(listing)),
         };
-        let is_chosen = |of: &ListingKey| {
-            instrument.is_none_or(|id| id == of.instrument)
-                && venue.is_none_or(|venue| venue == of.venue || of.venue == 0)
+        let is_chosen = |key: &ListingKey| {
+            instrument.is_none_or(|id| id == key.instrument)
+                && venue.is_none_or(|venue| venue == key.venue || key.venue == 0)
         };
         let keys = self.losses.named_listings();
-        keys.filter(|of| is_chosen(of) && is_without(of)).count() as u64
+        keys.filter(|key| is_chosen(key) && is_without(key)).count() as u64
     }
 
-    /// Holds what the venue publishes as its best price against the book of its orders.
-    fn check_published(&mut self, at: u32) {
-        let listing = &mut self.listings[at as usize];
+    /// Compares the venue's published best price with the book of its orders.
+    fn check_published(&mut self, listing_index: u32) {
+        let listing = &mut self.listings[listing_index as usize];
         let [orders, bbo] = [Basis::Orders, Basis::Bbo].map(|b| b as usize);
         if listing.has_data[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
             listing.checked += 1;
-            listing.differs += u64::from(!same(&listing.tops[orders], &listing.tops[bbo]));
+            listing.differs += u64::from(!is_same_top(&listing.tops[orders], &listing.tops[bbo]));
         }
     }
 
-    /// The listing of an event, which is made if it is new, and whether the event is late and out of turn.
+    /// Finds the listing of an event, or makes it if it is new. Also returns whether the event is late and out of turn.
     #[inline]
     pub(crate) fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
         self.ts = event.ts_event().0;
@@ -444,18 +445,18 @@ impl Books {
             self.counters.unnamed += 1;
             return None;
         }
-        let at = match self.index.get(&ListingKey { venue, instrument }) {
-            Some(at) => *at,
+        let listing_index = match self.index.get(&ListingKey { venue, instrument }) {
+            Some(index) => *index,
             None => self.open(venue, instrument)?,
         };
-        let listing = &mut self.listings[at as usize];
+        let listing = &mut self.listings[listing_index as usize];
         let (source, offset) = (event.source(), event.offset());
         self.source = source;
         if event.header().flags() & flags::LATE != 0 {
-            return Some((at, listing.is_out_of_turn(source, offset)));
+            return Some((listing_index, listing.is_out_of_turn(source, offset)));
         }
         (listing.source, listing.offset) = (source, offset);
-        Some((at, false))
+        Some((listing_index, false))
     }
 
     #[cold]
@@ -470,30 +471,36 @@ impl Books {
             groups.push(ConsolidatedInstrument::new(instrument));
             groups.len() as u32 - 1
         });
-        let at = self.listings.len() as u32;
+        let listing_index = self.listings.len() as u32;
         let all = self.all_venues == Some(venue);
         if !all {
-            groups[group as usize].listings.push(at);
+            groups[group as usize].listings.push(listing_index);
         }
         let mut listing = ListingBooks::new(venue, instrument, group, before.phase.1, all);
         listing.halted = before.halted.1;
-        listing.lost = [before.stale.1.then_some(ELSEWHERE); 3];
+        listing.loss_offsets = [before.stale.1.then_some(ELSEWHERE); 3];
         self.listings.push(listing);
-        self.index.insert(ListingKey { venue, instrument }, at);
-        Some(at)
+        self.index.insert(ListingKey { venue, instrument }, listing_index);
+        Some(listing_index)
     }
 
-    /// A status that came from before what the book has seen of its source.
+    /// Records a status as late if it comes from before the last offset that the book has read of its source.
     #[cold]
-    pub(crate) fn finish_late(&mut self, at: u32) {
-        self.finish(at, Basis::Levels, Err(BookFault::Late), BasisUpdate { recovered: false });
+    pub(crate) fn finish_late(&mut self, listing_index: u32) {
+        self.finish(listing_index, Basis::Levels, Err(BookFault::Late), BasisUpdate { recovered: false });
     }
 
-    /// After an event: what its book has become, and all that follows from it.
+    /// Finishes an event: updates the state of its book and everything that depends on it.
     #[inline]
-    fn finish(&mut self, at: u32, basis: Basis, outcome: Result<(), BookFault>, touched: BasisUpdate) {
+    fn finish(
+        &mut self,
+        listing_index: u32,
+        basis: Basis,
+        outcome: Result<(), BookFault>,
+        touched: BasisUpdate,
+    ) {
         let (now, after) = (self.now, self.options.stale_after_ns);
-        let listing = &mut self.listings[at as usize];
+        let listing = &mut self.listings[listing_index as usize];
         let b = basis as usize;
         let was_stale = listing.is_marked(basis);
         if touched.recovered && listing.end_marks(basis) {
@@ -515,18 +522,18 @@ impl Books {
             }
         }
         if first && !touched.recovered && self.losses.count > listing.cleared {
-            let of = ListingKey { venue: listing.venue, instrument: listing.instrument };
-            if self.losses.last(self.source, of, basis == Basis::Orders) > listing.cleared {
-                listing.lost[b] = Some(ELSEWHERE);
+            let key = ListingKey { venue: listing.venue, instrument: listing.instrument };
+            if self.losses.last(self.source, key, basis == Basis::Orders) > listing.cleared {
+                listing.loss_offsets[b] = Some(ELSEWHERE);
             }
         }
         let top_now = listing.top_of(&self.store, basis);
-        let top = !same(&top_now, &listing.tops[b]);
+        let top = !is_same_top(&top_now, &listing.tops[b]);
         if top {
             listing.tops[b] = top_now;
         }
         let mut change = BookChange {
-            listing: ListingId(at),
+            listing: ListingId(listing_index),
             basis: Some(basis),
             top,
             best: false,
@@ -534,7 +541,7 @@ impl Books {
             phase: false,
             fault: outcome.err(),
         };
-        // With an age, time alone can change what is trusted.
+        // With an age limit, time alone can make a basis stale.
         if top || first || was_stale != listing.is_marked(basis) || after.is_some() {
             let basis_was = listing.basis;
             change.best = choose(listing, now, &self.options);
@@ -584,36 +591,36 @@ crate::state::state!(BookOptions {
 
 impl Books {
     /// Puts the books into bytes, options included.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        self.options.put(out);
-        self.store.put(out);
-        self.listings.put(out);
-        self.groups.put(out);
-        self.wide.put(out);
-        self.wide_count.put(out);
-        self.losses.put(out);
-        self.executions.put(out);
-        self.all_venues.put(out);
-        self.now.put(out);
-        (self.ts, self.source).put(out);
-        self.counters.put(out);
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        self.options.encode(out);
+        self.store.encode(out);
+        self.listings.encode(out);
+        self.groups.encode(out);
+        self.wide.encode(out);
+        self.wide_count.encode(out);
+        self.losses.encode(out);
+        self.executions.encode(out);
+        self.all_venues.encode(out);
+        self.now.encode(out);
+        (self.ts, self.source).encode(out);
+        self.counters.encode(out);
     }
 
-    /// Reads books with these options; none where they had others, or where their parts do not agree.
-    pub(crate) fn get(options: BookOptions, input: &mut &[u8]) -> Option<Self> {
+    /// Reads books with these options. Returns `None` if the books had other options or if their parts disagree.
+    pub(crate) fn decode(options: BookOptions, input: &mut &[u8]) -> Option<Self> {
         let mut this = Self::new(options);
-        let (mut wanted, mut found) = (Vec::new(), Vec::new());
-        this.options.put(&mut wanted);
-        BookOptions::get(input)?.put(&mut found);
-        if wanted != found {
+        let (mut expected_bytes, mut found_bytes) = (Vec::new(), Vec::new());
+        this.options.encode(&mut expected_bytes);
+        BookOptions::decode(input)?.encode(&mut found_bytes);
+        if expected_bytes != found_bytes {
             return None;
         }
-        this.store = OrderStore::get(this.options.orders_max, input)?;
-        (this.listings, this.groups) = (State::get(input)?, State::get(input)?);
-        (this.wide, this.wide_count) = (State::get(input)?, State::get(input)?);
-        (this.losses, this.executions) = (State::get(input)?, State::get(input)?);
-        (this.all_venues, this.now) = (State::get(input)?, State::get(input)?);
-        ((this.ts, this.source), this.counters) = (State::get(input)?, State::get(input)?);
+        this.store = OrderStore::decode(this.options.orders_max, input)?;
+        (this.listings, this.groups) = (State::decode(input)?, State::decode(input)?);
+        (this.wide, this.wide_count) = (State::decode(input)?, State::decode(input)?);
+        (this.losses, this.executions) = (State::decode(input)?, State::decode(input)?);
+        (this.all_venues, this.now) = (State::decode(input)?, State::decode(input)?);
+        ((this.ts, this.source), this.counters) = (State::decode(input)?, State::decode(input)?);
         let keys = this.listings.iter().map(|l| ListingKey { venue: l.venue, instrument: l.instrument });
         this.index = keys.zip(0..).collect();
         this.group_index = this.groups.iter().map(|group| group.instrument).zip(0..).collect();

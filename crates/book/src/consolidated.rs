@@ -8,8 +8,8 @@ use unitape_model::{InstrumentId, UnixNanos};
 
 /// The best price of an instrument over its venues.
 ///
-/// Only venues in continuous trading take part, and none that is stale; [`ConsolidatedBbo::marks`] has
-/// [`QuoteFlags::STALE`] when one was left out for that.
+/// Only venues in continuous trading take part, and only if they are not stale. [`ConsolidatedBbo::marks`] has
+/// [`QuoteFlags::STALE`] if a stale venue was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsolidatedBbo {
     /// Best bid over the venues.
@@ -44,8 +44,8 @@ pub(crate) struct ConsolidatedTouch {
 impl ConsolidatedTouch {
     pub const EMPTY: ConsolidatedTouch = ConsolidatedTouch { touch: TouchLevel::EMPTY, venue: 0, venues: 0 };
 
-    fn same(&self, other: &ConsolidatedTouch) -> bool {
-        self.touch.same(&other.touch) && self.venue == other.venue && self.venues == other.venues
+    fn is_same(&self, other: &ConsolidatedTouch) -> bool {
+        self.touch.is_same(&other.touch) && self.venue == other.venue && self.venues == other.venues
     }
 
     fn side(&self) -> Option<ConsolidatedSide> {
@@ -76,16 +76,18 @@ impl ConsolidatedInstrument {
     /// Finds the best price again and returns whether it changed.
     pub fn renew(&mut self, all: &[ListingBooks], now: i64, options: &BookOptions) -> bool {
         let (best, marks) = self.find(all, now, options);
-        let same = marks == self.marks && best[0].same(&self.best[0]) && best[1].same(&self.best[1]);
+        let is_unchanged =
+            marks == self.marks && best[0].is_same(&self.best[0]) && best[1].is_same(&self.best[1]);
         (self.best, self.marks) = (best, marks);
-        !same
+        !is_unchanged
     }
 
-    /// The best price as users see it.
+    /// Finds the best price over the venues, with its flags and the time of the last event.
     pub fn consolidated(&self, all: &[ListingBooks], now: i64, options: &BookOptions) -> ConsolidatedBbo {
         let (best, marks) = self.find(all, now, options);
         let last = |l: &ListingBooks| basis_of(l, now, options).map_or(0, |b| l.ts[b as usize]);
-        let ts = self.listings.iter().map(|at| &all[*at as usize]).filter(|l| l.is_continuous()).map(last);
+        let ts =
+            self.listings.iter().map(|index| &all[*index as usize]).filter(|l| l.is_continuous()).map(last);
         ConsolidatedBbo {
             bid: best[0].side(),
             ask: best[1].side(),
@@ -101,7 +103,7 @@ impl ConsolidatedInstrument {
         options: &BookOptions,
     ) -> ([ConsolidatedTouch; 2], QuoteFlags) {
         let (mut best, mut marks) = ([ConsolidatedTouch::EMPTY; 2], QuoteFlags::default());
-        for listing in self.listings.iter().map(|at| &all[*at as usize]) {
+        for listing in self.listings.iter().map(|index| &all[*index as usize]) {
             if !listing.is_continuous() {
                 continue;
             }
@@ -119,7 +121,7 @@ impl ConsolidatedInstrument {
     }
 }
 
-/// The basis of a listing now. Without an age it is the one that its last event chose.
+/// Returns the current basis of a listing. Without an age limit, this is the basis that the last event chose.
 #[inline]
 fn basis_of(listing: &ListingBooks, now: i64, options: &BookOptions) -> Option<Basis> {
     match options.stale_after_ns {
@@ -143,19 +145,19 @@ fn join(best: &mut ConsolidatedTouch, mine: &TouchLevel, venue: u16, better: imp
     }
 }
 
-/// The basis of a listing is chosen again. Returns whether its best prices changed.
+/// Chooses the basis of a listing again. Returns whether its best prices changed.
 #[inline]
 pub(crate) fn choose(listing: &mut ListingBooks, now: i64, options: &BookOptions) -> bool {
     listing.basis = listing.choose(&options.prefer, now, options.stale_after_ns);
     let best = listing.basis.map_or(crate::listing::EMPTY, |b| listing.tops[b as usize]);
-    let other = !crate::listing::same(&best, &listing.best);
-    if other {
+    let has_changed = !crate::listing::is_same_top(&best, &listing.best);
+    if has_changed {
         let crosses = |top| marks_of(top) != QuoteFlags::default();
         let newly = crosses(&best) && !crosses(&listing.best) && listing.is_continuous();
         listing.crossings += u64::from(newly);
         listing.best = best;
     }
-    other
+    has_changed
 }
 
 crate::state::state!(ConsolidatedTouch { touch, venue, venues });

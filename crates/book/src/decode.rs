@@ -1,4 +1,4 @@
-//! From the fixed part of an event to what books ask of it.
+//! Decodes the fixed part of an event into the values that books need.
 
 use crate::mbo::{OrderTerms, RareOrderFields};
 use crate::mbp::{LevelAction, LevelChange, StoredLevel};
@@ -10,13 +10,13 @@ use unitape_model::schema::{EXP_EXT, EXP_NONE};
 use unitape_model::{Event, EventField, EventKind, EventValue, InlineId, Price, Side, flags};
 use zerocopy::FromBytes as _;
 
-/// The id of an order; none on a damaged tape.
+/// Returns the id of an order, or `None` on a damaged tape.
 #[inline]
 pub(crate) fn order_id(event: &Event<'_>, order: &OrderRecord) -> Option<OrderId> {
     if order.oid[0] != 0 { Some(OrderId(order.oid)) } else { long_order_id(event) }
 }
 
-/// The key of an id that is in the extension.
+/// Makes the key of an order id that is in the extension.
 #[cold]
 fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
     let mut scratch = [0; 36];
@@ -38,8 +38,8 @@ fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
         let mut hasher = std::hash::DefaultHasher::new();
         hasher.write_u8(half);
         hasher.write(bytes);
-        let at = 8 + usize::from(half) * 8;
-        key[at..at + 8].copy_from_slice(&hasher.finish().to_le_bytes());
+        let offset = 8 + usize::from(half) * 8;
+        key[offset..offset + 8].copy_from_slice(&hasher.finish().to_le_bytes());
     }
     Some(OrderId(key))
 }
@@ -64,7 +64,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
     terms
 }
 
-/// The contents of the extension of an order's event.
+/// Adds the values in the extension of an order event to `terms`.
 #[inline(never)]
 fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     const LEFT: u16 = EventField::Left as u16;
@@ -98,7 +98,7 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     }
 }
 
-/// Whether an order can never enter a queue; none where the event does not say.
+/// Returns whether an order can never enter a queue, or `None` if the event does not say.
 #[inline]
 fn hidden(event: &Event<'_>, order: &OrderRecord) -> Option<bool> {
     let tif = order.tif_or_cpty.get().to_le_bytes();
@@ -115,7 +115,7 @@ fn hidden(event: &Event<'_>, order: &OrderRecord) -> Option<bool> {
     (tif[0] != 0).then_some(false)
 }
 
-/// A type of order that is too long for its place.
+/// Returns whether a long order type in the extension hides the order.
 #[cold]
 fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
     match event.field(EventField::Type, &mut [0; 36]) {
@@ -124,12 +124,13 @@ fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// The action of a `level` event; none if it has none.
+/// Decodes a `level` event, or returns `None` if it has no action.
 #[inline]
 pub(crate) fn level(event: &Event<'_>) -> Option<LevelChange> {
     let bytes = event.bytes();
     let common = CommonRecord::ref_from_prefix(bytes).ok()?.0;
-    let word = |at: usize| bytes[at..at + 8].try_into().map(i64::from_le_bytes).expect("eight bytes");
+    let word =
+        |offset: usize| bytes[offset..offset + 8].try_into().map(i64::from_le_bytes).expect("eight bytes");
     let action = match common.kind_a >> 2 & 7 {
         1 => LevelAction::Add,
         2 => LevelAction::Change,
@@ -156,8 +157,8 @@ pub(crate) fn level(event: &Event<'_>) -> Option<LevelChange> {
 const LEVEL_PX: usize = 40;
 const LEVEL_QTY: usize = 48;
 
-/// Best bid and best offer of a `bbo` event. A side without a price, or with a quantity of zero, is empty; one
-/// without a quantity has the quantity zero.
+/// Decodes the best bid and offer of a `bbo` event. A side without a price or with a quantity of zero is empty. A price
+/// without a quantity gets the quantity zero.
 #[inline]
 pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<StoredLevel>; 2]> {
     let bbo = BboRecord::from_event(event)?;
@@ -179,7 +180,7 @@ pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<StoredLevel>; 2]> {
     ])
 }
 
-/// The values that a partial `bbo` has of one side; what it does not have is unchanged.
+/// The values of one side in a partial `bbo`. A missing value is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatedSide {
     pub px: Option<i64>,
@@ -194,9 +195,9 @@ pub(crate) fn partial_bbo(event: &Event<'_>) -> Option<[StatedSide; 2]> {
         return None;
     }
     let bbo = BboRecord::from_event(event)?;
-    let none = EXP_NONE as u8;
+    let exp_none = EXP_NONE as u8;
     let lacks_price = bbo.bid.get() == Price::NONE.0 || bbo.ask.get() == Price::NONE.0;
-    let lacks_field = lacks_price || bbo.common.kind_a == none || bbo.common.kind_b == none;
+    let lacks_field = lacks_price || bbo.common.kind_a == exp_none || bbo.common.kind_b == exp_none;
     // A `bbo` that has all fields states both sides in any case.
     (lacks_field && event.is_partial()).then(|| stated_sides(event, bbo))
 }
@@ -219,7 +220,7 @@ fn stated_sides(event: &Event<'_>, bbo: &BboRecord) -> [StatedSide; 2] {
     ]
 }
 
-/// A quantity that is too long for its place.
+/// Reads a quantity that is too long for the fixed part from the extension.
 #[cold]
 fn wide(event: &Event<'_>, field: EventField) -> Option<(i64, i8)> {
     match event.field(field, &mut [0; 36]) {
@@ -233,18 +234,18 @@ mod tests {
     use super::*;
     use unitape_model::schema::{EventSchema, FieldLayout};
 
-    /// These places are written down twice; should the table's move, these must.
+    /// Fails if the schema moves a field whose offset is also written here.
     #[test]
     fn levels_stand_where_the_schema_says() {
         let slot = |field| EventSchema::for_kind(EventKind::Level).get(field).unwrap().slot;
-        assert_eq!(slot(EventField::Px), FieldLayout::Price { at: LEVEL_PX as u16 });
-        assert_eq!(slot(EventField::Qty), FieldLayout::Decimal { at: LEVEL_QTY as u16, exp_at: 39 });
-        let FieldLayout::Code { at: 38, shift: 2, bits: 3, values } = slot(EventField::Action) else {
+        assert_eq!(slot(EventField::Px), FieldLayout::Price { offset: LEVEL_PX as u16 });
+        assert_eq!(slot(EventField::Qty), FieldLayout::Decimal { offset: LEVEL_QTY as u16, exp_offset: 39 });
+        let FieldLayout::Code { offset: 38, shift: 2, bits: 3, values } = slot(EventField::Action) else {
             panic!()
         };
         assert_eq!(values, ["A", "C", "D", "R", "U"]);
         let order = EventSchema::for_kind(EventKind::OrderNew);
-        assert_eq!(order.get(EventField::Type).unwrap().slot, FieldLayout::Text { at: 120, n: 8 });
-        assert_eq!(order.get(EventField::Tif).unwrap().slot, FieldLayout::Text { at: 76, n: 4 });
+        assert_eq!(order.get(EventField::Type).unwrap().slot, FieldLayout::Text { offset: 120, n: 8 });
+        assert_eq!(order.get(EventField::Tif).unwrap().slot, FieldLayout::Text { offset: 76, n: 4 });
     }
 }

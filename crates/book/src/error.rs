@@ -1,4 +1,4 @@
-//! The errors, and where they are.
+//! The errors and their places.
 
 use unitape_model::{Decimal, ErrorCause, Position};
 
@@ -7,7 +7,7 @@ use unitape_model::{Decimal, ErrorCause, Position};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A frame of a tape that is no event of ours, or a definition out of turn.
+    /// A frame of a tape that is not a valid event, or a definition out of turn.
     #[error("tape at {position}: {message}")]
     Frame {
         /// Its position.
@@ -30,7 +30,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side the cause lies.
+    /// Returns whether the data or the call caused the error.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Frame { .. } => ErrorCause::Data,

@@ -1,4 +1,4 @@
-//! The last executions that books have seen, by which one that is sent again is known.
+//! The last executions that books have seen. The books recognise a repeated execution by them.
 
 use crate::state::State;
 use unitape_model::records::OrderRecord;
@@ -21,27 +21,27 @@ impl Default for RecentExecutions {
 }
 
 impl RecentExecutions {
-    /// Notes an execution of an order of this listing.
+    /// Records an execution of an order of this listing.
     #[inline]
     pub fn note(&mut self, listing: u32, order: &OrderRecord) {
         let key = key(listing, &order.oid, &order.id2);
-        self.keys[place(key)] = key;
+        self.keys[slot_of(key)] = key;
     }
 
-    /// Whether the execution is one of those that were noted last.
+    /// Returns whether the execution was noted lately. An execution without an id always counts as noted.
     pub fn has(&self, listing: u32, order: &OrderRecord) -> bool {
         let key = key(listing, &order.oid, &order.id2);
         // Without an id it can be any.
-        order.id2[0] != 0 && self.keys[place(key)] == key
+        order.id2[0] != 0 && self.keys[slot_of(key)] == key
     }
 }
 
 #[inline]
-fn place(key: u64) -> usize {
+fn slot_of(key: u64) -> usize {
     (key >> (KEY_BITS - PLACE_BITS)) as usize % PLACES
 }
 
-/// A hash of order and execution, not 0.
+/// Hashes an order and an execution. The hash is never 0.
 #[inline]
 fn key(listing: u32, order_id: &[u8; 24], execution_id: &[u8; 24]) -> u64 {
     let words = order_id.chunks_exact(8).chain(execution_id.chunks_exact(8));
@@ -54,14 +54,14 @@ fn key(listing: u32, order_id: &[u8; 24], execution_id: &[u8; 24]) -> u64 {
 }
 
 impl State for RecentExecutions {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.keys.iter().copied().filter(|key| *key != 0).collect::<Vec<u64>>().put(out);
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.keys.iter().copied().filter(|key| *key != 0).collect::<Vec<u64>>().encode(out);
     }
 
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn decode(input: &mut &[u8]) -> Option<Self> {
         let mut this = Self::default();
-        for key in Vec::<u64>::get(input)? {
-            this.keys[place(key)] = key;
+        for key in Vec::<u64>::decode(input)? {
+            this.keys[slot_of(key)] = key;
         }
         Some(this)
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    // Ids that count in step cancelled each other: of 4,096 executions, 4,095 had a key that another one had.
+    // Ids that count in step once cancelled each other: of 4,096 executions, 4,095 shared a key with another.
     #[test]
     fn orders_and_executions_that_count_in_step_have_keys_of_their_own() {
         let mut keys = HashSet::new();

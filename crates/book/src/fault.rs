@@ -1,7 +1,7 @@
 //! Impossible statements of events: counted by book, never a panic and never an error.
 
-/// Something that an event said of a book and that cannot be. Each variant says what the book does, and the book
-/// counts it. Each but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
+/// An impossible statement of an event about a book. Each variant says what the book does, and the book counts it. Each
+/// fault except [`BookFault::Late`] shows that the book differs from the venue's book, and makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BookFault {
@@ -9,22 +9,24 @@ pub enum BookFault {
     UnknownOrder,
     /// A new order under the id of a live one, which it replaces at the back of the queue.
     DuplicateOrder,
-    /// An execution or reduction of more than an order had left, or an amend to less than was executed; the order goes.
+    /// An execution or reduction of more than the order's remaining quantity, or an amend to less than the executed
+    /// quantity. The order is removed.
     NegativeLeft,
     /// A new order without a side, which is left out; or an amend or an execution that names the other side than
     /// the order, which keeps its own.
     WrongSide,
-    /// A quantity that is missing, negative, zero where it cannot be, or that cannot be held exactly; left out.
+    /// A quantity that is missing, negative, zero where it cannot be zero, or not exactly representable. It is left
+    /// out.
     BadQuantity,
     /// A level without side or price, or at a depth that its side does not reach; left out.
     BadLevel,
     /// A change or deletion of a level that is not there: a change is treated as a new level, a deletion is ignored.
     UnknownLevel,
-    /// A new level where there is one; it replaces it.
+    /// A new level at the price of an existing level, which it replaces.
     DuplicateLevel,
-    /// A level by depth whose price is not between those of its neighbours; it stays where it was put.
+    /// A level by depth whose price is not between its neighbours' prices. It stays where it was put.
     UnsortedLevel,
-    /// An event flagged late that comes from before what the book has seen of its source; left out.
+    /// An event flagged late from before the last offset that the book has read of its source. It is left out.
     Late,
     /// No room for one more order; left out.
     OrdersFull,
@@ -55,7 +57,7 @@ impl BookFault {
         BookFault::Refused,
     ];
 
-    /// The word users see.
+    /// Returns the word that users see.
     pub const fn name(self) -> &'static str {
         match self {
             BookFault::UnknownOrder => "unknown_order",
@@ -74,7 +76,8 @@ impl BookFault {
         }
     }
 
-    /// The fault of a message that went into quarantine for this reason.
+    /// Returns the book fault for the reason of a quarantined message. A reason that names no fault gives
+    /// [`BookFault::Refused`].
     pub fn from_reason(reason: &str) -> BookFault {
         match reason {
             "duplicate_id" => BookFault::DuplicateOrder,
@@ -88,17 +91,17 @@ impl BookFault {
 pub struct BookFaultCounts([u64; BookFault::COUNT]);
 
 impl BookFaultCounts {
-    /// The count of this fault.
+    /// Returns how often this fault occurred.
     pub fn count_of(&self, fault: BookFault) -> u64 {
         self.0[fault as usize]
     }
 
-    /// All together.
+    /// Sums the counts of all faults.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The faults that occurred, with their counts.
+    /// Returns the faults that occurred, with their counts.
     pub fn nonzero(&self) -> impl Iterator<Item = (BookFault, u64)> {
         BookFault::ALL.into_iter().map(|f| (f, self.count_of(f))).filter(|(_, n)| *n > 0)
     }
@@ -116,7 +119,7 @@ crate::state::state!(BookFaultCounts { 0 });
 mod tests {
     use super::*;
 
-    /// Two faults in one counter would hide one behind the other.
+    /// Fails if two faults share a counter, which would hide one fault behind the other.
     #[test]
     fn each_fault_has_a_counter_and_a_name_of_its_own() {
         let mut faults = BookFaultCounts::default();

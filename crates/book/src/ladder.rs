@@ -30,49 +30,49 @@ impl<T: Copy> PriceLadder<T> {
         self.keys.len()
     }
 
-    /// The best.
+    /// Returns the best value.
     #[inline]
     pub fn last(&self) -> Option<T> {
         self.vals.last().copied()
     }
 
-    /// The key of the best.
+    /// Returns the key of the best value.
     #[inline]
     pub fn best_key(&self) -> Option<i64> {
         self.keys.last().copied()
     }
 
-    /// The place of `key`, or the place for it.
+    /// Finds the index of `key`, or the index at which to insert it.
     #[inline]
     pub fn find(&self, key: i64) -> Result<usize, usize> {
-        let mut at = self.keys.len();
-        let near = at.saturating_sub(NEAR);
-        while at > near {
-            let k = self.keys[at - 1];
+        let mut index = self.keys.len();
+        let near = index.saturating_sub(NEAR);
+        while index > near {
+            let k = self.keys[index - 1];
             if k <= key {
-                return if k == key { Ok(at - 1) } else { Err(at) };
+                return if k == key { Ok(index - 1) } else { Err(index) };
             }
-            at -= 1;
+            index -= 1;
         }
-        self.keys[..at].binary_search(&key)
+        self.keys[..index].binary_search(&key)
     }
 
-    pub fn insert(&mut self, at: usize, key: i64, val: T) {
-        self.keys.insert(at, key);
-        self.vals.insert(at, val);
+    pub fn insert(&mut self, index: usize, key: i64, val: T) {
+        self.keys.insert(index, key);
+        self.vals.insert(index, val);
     }
 
-    pub fn remove(&mut self, at: usize) -> T {
-        self.keys.remove(at);
-        self.vals.remove(at)
+    pub fn remove(&mut self, index: usize) -> T {
+        self.keys.remove(index);
+        self.vals.remove(index)
     }
 
     #[inline]
-    pub fn val(&self, at: usize) -> T {
-        self.vals[at]
+    pub fn val(&self, index: usize) -> T {
+        self.vals[index]
     }
 
-    /// Whether the keys rise.
+    /// Returns whether the keys rise.
     pub fn is_sorted(&self) -> bool {
         self.keys.is_sorted_by(|a, b| a < b)
     }
@@ -82,20 +82,20 @@ impl<T: Copy> PriceLadder<T> {
         self.keys.iter().copied().zip(self.vals.iter().copied())
     }
 
-    /// From the best on.
+    /// Returns the values, best first.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         self.vals.iter().rev().copied()
     }
 }
 
 impl<T: State> State for PriceLadder<T> {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.keys.put(out);
-        self.vals.put(out);
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.keys.encode(out);
+        self.vals.encode(out);
     }
 
-    fn get(input: &mut &[u8]) -> Option<Self> {
-        let (keys, vals) = (Vec::get(input)?, Vec::get(input)?);
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        let (keys, vals) = (Vec::decode(input)?, Vec::decode(input)?);
         (keys.len() == vals.len()).then_some(Self { keys, vals })
     }
 }
@@ -107,18 +107,18 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Where the looks from the touch end and the search begins, an edge was easily off by one.
+        /// Fails if a bound is off by one between the linear look at the touch and the search.
         #[test]
         fn agrees_with_a_map(ops in proptest::collection::vec((0i64..24, any::<bool>()), 0..200)) {
             let (mut ladder, mut twin) = (PriceLadder::new(), BTreeMap::new());
-            for (n, (key, put)) in ops.into_iter().enumerate() {
-                match (ladder.find(key), put) {
-                    (Err(at), true) => {
-                        ladder.insert(at, key, n);
+            for (n, (key, is_insert)) in ops.into_iter().enumerate() {
+                match (ladder.find(key), is_insert) {
+                    (Err(index), true) => {
+                        ladder.insert(index, key, n);
                         prop_assert_eq!(twin.insert(key, n), None);
                     }
-                    (Ok(at), false) => prop_assert_eq!(Some(ladder.remove(at)), twin.remove(&key)),
-                    (Ok(at), true) => prop_assert_eq!(Some(&ladder.val(at)), twin.get(&key)),
+                    (Ok(index), false) => prop_assert_eq!(Some(ladder.remove(index)), twin.remove(&key)),
+                    (Ok(index), true) => prop_assert_eq!(Some(&ladder.val(index)), twin.get(&key)),
                     (Err(_), false) => prop_assert_eq!(twin.get(&key), None),
                 }
                 prop_assert!(ladder.iter().eq(twin.values().rev().copied()));

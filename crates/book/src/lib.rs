@@ -57,9 +57,9 @@
 //! Quotes of banks make books of their own, see [`fx`].
 //!
 //! # What it does not do
-//! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,
-//! interprets no other `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now. Every rule
-//! is in `docs/books.md`.
+//! It reads no tape: the caller feeds [`TapeBooks`] frame by frame. It knows no matching rules of a venue but price and
+//! time, and interprets no other `status` (a mapping makes it a `session`). It keeps no history: a book shows the
+//! present. Every rule is in `docs/books.md`.
 
 mod books;
 mod consolidated;

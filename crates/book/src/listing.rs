@@ -20,7 +20,7 @@ pub(crate) struct TouchLevel {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublishedSides {
     pub sides: [Option<StoredLevel>; 2],
-    pub known: [bool; 2],
+    pub is_known: [bool; 2],
 }
 
 /// Best bid and best offer.
@@ -34,15 +34,15 @@ impl TouchLevel {
         self.px == Price::NONE.0
     }
 
-    /// The price, if there is one.
+    /// Returns the price, or `None` if the side is empty.
     #[inline]
     pub fn as_option(&self) -> Option<i64> {
         (!self.is_empty()).then_some(self.px)
     }
 
     #[inline]
-    pub fn same(&self, other: &TouchLevel) -> bool {
-        self.px == other.px && qty::same(self.qty, other.qty)
+    pub fn is_same(&self, other: &TouchLevel) -> bool {
+        self.px == other.px && qty::is_same(self.qty, other.qty)
     }
 
     pub fn level(&self, orders: Option<u32>) -> Option<PriceLevel> {
@@ -52,11 +52,11 @@ impl TouchLevel {
 }
 
 #[inline]
-pub(crate) fn same(a: &TopOfBook, b: &TopOfBook) -> bool {
-    a[0].same(&b[0]) && a[1].same(&b[1])
+pub(crate) fn is_same_top(a: &TopOfBook, b: &TopOfBook) -> bool {
+    a[0].is_same(&b[0]) && a[1].is_same(&b[1])
 }
 
-/// Crossed, locked or neither.
+/// Returns the flags for a crossed or a locked top of book.
 pub(crate) fn marks_of(top: &TopOfBook) -> QuoteFlags {
     QuoteFlags::from_prices(top[0].as_option(), top[1].as_option())
 }
@@ -76,7 +76,7 @@ impl SourceOffset {
     }
 }
 
-/// One instrument at one venue, by the ids of the tape; 0 is any, where something is said of several.
+/// An instrument at a venue, by the ids of the tape. An id of 0 stands for any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ListingKey {
     pub venue: u16,
@@ -91,7 +91,7 @@ pub(crate) struct ListingBooks {
     /// Place of the instrument among those there are.
     pub group: u32,
     pub phase: SessionPhase,
-    /// Whether the venue is the feed's name for a price over all venues, and no venue.
+    /// Whether the venue is only the feed's name for a price over all venues.
     pub consolidated: bool,
     pub orders: OrderBook,
     pub levels: LevelBook,
@@ -104,14 +104,14 @@ pub(crate) struct ListingBooks {
     pub stale: [bool; 3],
     pub ts: [i64; 3],
     pub tops: [TopOfBook; 3],
-    /// By basis, where the feed reported it stale or lost something of it. Ends when the feed reports it good, or
-    /// sends it again in another message.
-    pub lost: [Option<SourceOffset>; 3],
+    /// By basis, the offset at which the feed reported it stale or lost a part of it. The mark ends when the feed
+    /// reports it good, or sends it again in another message.
+    pub loss_offsets: [Option<SourceOffset>; 3],
     /// By basis, the source of its last event.
     pub sources: [u32; 3],
     /// The number of the last loss when all was let go or recovered.
     pub cleared: u64,
-    /// Whether a status says that nothing is matched.
+    /// Whether a status has halted matching.
     pub halted: bool,
     /// The basis of the best prices, and these prices.
     pub basis: Option<Basis>,
@@ -149,7 +149,7 @@ impl ListingBooks {
             stale: [false; 3],
             ts: [0; 3],
             tops: [EMPTY; 3],
-            lost: [None; 3],
+            loss_offsets: [None; 3],
             sources: [u32::MAX; 3],
             cleared: 0,
             halted: false,
@@ -165,25 +165,27 @@ impl ListingBooks {
         }
     }
 
-    /// Whether orders are matched as they come.
+    /// Returns whether the venue matches orders as they arrive.
     #[inline]
     pub fn is_continuous(&self) -> bool {
         self.phase.is_continuous() && !self.halted
     }
 
-    /// The marks of its phase and status.
+    /// Returns the flags of the session phase and the trading status.
     pub fn marks(&self) -> QuoteFlags {
         let marks = self.phase.marks();
         if self.halted { marks.union(QuoteFlags::HALTED) } else { marks }
     }
 
-    /// Whether the event in hand goes with the word that a basis is stale; events without a source have no place.
+    /// Returns whether the current event is at the same source and offset as the notice that made a basis stale. Events
+    /// without a source have no offset.
     pub fn is_word(&self, basis: Basis) -> bool {
         self.source != 0
-            && self.lost[basis as usize] == Some(SourceOffset { source: self.source, offset: self.offset })
+            && self.loss_offsets[basis as usize]
+                == Some(SourceOffset { source: self.source, offset: self.offset })
     }
 
-    /// Whether a late event comes from before what was seen of its source.
+    /// Returns whether a late event comes from before the last offset that was read of its source.
     pub fn is_out_of_turn(&self, source: u32, offset: u32) -> bool {
         source == self.source && offset < self.offset
     }
@@ -203,21 +205,21 @@ impl ListingBooks {
         self.forget_restated(basis);
     }
 
-    /// Marks a basis as one that has lost something at this place.
-    pub fn mark_lost(&mut self, basis: Basis, place: SourceOffset) {
-        self.lost[basis as usize] = Some(place);
+    /// Marks a basis as having lost events at this offset.
+    pub fn mark_lost(&mut self, basis: Basis, offset: SourceOffset) {
+        self.loss_offsets[basis as usize] = Some(offset);
         self.forget_restated(basis);
     }
 
-    /// Ends both marks of a basis. Returns whether it had lost something.
+    /// Ends both marks of a basis. Returns whether the basis was marked as having lost events.
     #[inline]
     pub fn end_marks(&mut self, basis: Basis) -> bool {
         self.stale[basis as usize] = false;
         self.forget_restated(basis);
-        self.lost[basis as usize].take().is_some()
+        self.loss_offsets[basis as usize].take().is_some()
     }
 
-    /// What partial quotes stated before a loss says nothing about the time after it.
+    /// Forgets which sides partial quotes restated before a loss. They say nothing about the time after it.
     #[inline]
     fn forget_restated(&mut self, basis: Basis) {
         if basis == Basis::Bbo {
@@ -236,21 +238,21 @@ impl ListingBooks {
         let b = Basis::Bbo as usize;
         let is_known = self.has_data[b] && !self.is_marked(Basis::Bbo);
         let mut after =
-            PublishedSides { sides: self.published, known: self.restated.map(|side| side || is_known) };
-        for ((side, known), stated) in after.sides.iter_mut().zip(&mut after.known).zip(stated) {
+            PublishedSides { sides: self.published, is_known: self.restated.map(|side| side || is_known) };
+        for ((side, is_side_known), stated) in after.sides.iter_mut().zip(&mut after.is_known).zip(stated) {
             match *stated {
                 StatedSide { px: None, qty: None } => {}
                 StatedSide { qty: Some((mantissa, _)), .. } if mantissa <= 0 => {
-                    (*side, *known) = (None, true)
+                    (*side, *is_side_known) = (None, true)
                 }
                 StatedSide { px: Some(px), qty } => {
-                    let before = side.filter(|_| *known).map(|level| level.qty);
+                    let before = side.filter(|_| *is_side_known).map(|level| level.qty);
                     let qty = qty.or(before).unwrap_or((0, 0));
-                    (*side, *known) = (Some(StoredLevel { px, qty, orders: u32::MAX }), true);
+                    (*side, *is_side_known) = (Some(StoredLevel { px, qty, orders: u32::MAX }), true);
                 }
                 StatedSide { px: None, qty: Some(qty) } => match side {
                     Some(level) => level.qty = qty,
-                    None if *known => return Err(BookFault::BadLevel),
+                    None if *is_side_known => return Err(BookFault::BadLevel),
                     None => {}
                 },
             }
@@ -258,20 +260,20 @@ impl ListingBooks {
         Ok(after)
     }
 
-    /// Whether a basis is not to be trusted at `now`.
+    /// Returns whether a basis is stale at `now`: it is marked, or its last event is older than `stale_after_ns`.
     #[inline]
     pub fn is_stale(&self, basis: Basis, now: i64, stale_after_ns: Option<i64>) -> bool {
         let old = |after| now.saturating_sub(self.ts[basis as usize]) > after;
         self.is_marked(basis) || stale_after_ns.is_some_and(old)
     }
 
-    /// Whether a fault, the feed, or somebody by hand says that a basis is not to be trusted.
+    /// Returns whether a fault, the feed or an operator marked a basis as stale.
     #[inline]
     pub fn is_marked(&self, basis: Basis) -> bool {
-        self.stale[basis as usize] || self.lost[basis as usize].is_some()
+        self.stale[basis as usize] || self.loss_offsets[basis as usize].is_some()
     }
 
-    /// The first basis in `prefer` that can be trusted or, when none can, the first that there is.
+    /// Chooses the first basis in `prefer` that is not stale. If all are stale, chooses the first basis that has data.
     #[inline]
     pub fn choose(&self, prefer: &[Basis; 3], now: i64, stale_after_ns: Option<i64>) -> Option<Basis> {
         let has_data = |b: &&Basis| self.has_data[**b as usize];
@@ -279,7 +281,7 @@ impl ListingBooks {
         prefer.iter().filter(has_data).find(fresh).or_else(|| prefer.iter().find(has_data)).copied()
     }
 
-    /// The best prices of a basis, as its book has them now.
+    /// Reads the best prices of a basis from its book.
     #[inline]
     pub fn top_of(&self, store: &OrderStore, basis: Basis) -> TopOfBook {
         let rung = |r: Option<&StoredLevel>| match r {
@@ -301,13 +303,13 @@ impl ListingBooks {
         })
     }
 
-    /// Forgets everything that events have said.
+    /// Forgets the contents of all books of the listing.
     pub fn clear(&mut self, store: &mut OrderStore) {
         self.orders.clear(store);
         self.levels.clear();
         (self.published, self.restated) = ([None; 2], [false; 2]);
         self.sources = [u32::MAX; 3];
-        (self.has_data, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
+        (self.has_data, self.stale, self.loss_offsets) = ([false; 3], [false; 3], [None; 3]);
         self.repeats = 0;
     }
 }
@@ -329,7 +331,7 @@ crate::state::state!(ListingBooks {
     stale,
     ts,
     tops,
-    lost,
+    loss_offsets,
     sources,
     cleared,
     halted,

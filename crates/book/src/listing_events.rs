@@ -29,12 +29,12 @@ enum StatusEffect {
     Recovered,
     /// The feed begins again, with empty books.
     Restarted,
-    /// Whether nothing is matched.
+    /// Whether matching is halted.
     Halted(bool),
 }
 
 impl StatusEffect {
-    fn of(event: &Event<'_>) -> Option<Self> {
+    fn from_event(event: &Event<'_>) -> Option<Self> {
         Some(match event.field(EventField::State, &mut [0; 36]) {
             Some(EventValue::Text("stale")) => Self::Stale,
             Some(EventValue::Text("recovered")) => Self::Recovered,
@@ -49,13 +49,14 @@ impl StatusEffect {
 }
 
 impl Books {
-    /// Says of which feed a source is, and what its events are to books. [`crate::TapeBooks`] knows it from the tape.
+    /// Defines the feed of a source and the policy for its events. [`crate::TapeBooks`] knows both from the tape.
     pub fn define_source(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
         self.losses.define(source, feed, kind);
     }
 
-    /// A feed has lost something: `event` is of its source and says why in `reason`. With an instrument it concerns that
-    /// one, at `venue` if there is one; without it may concern every book of the feed.
+    /// Marks the books that a loss of the feed may concern. `event` is of the feed's source, and its `reason` says what
+    /// was lost. With an instrument, the loss concerns that instrument only, at `venue` if there is a venue. Without an
+    /// instrument, it may concern every book of the feed.
     pub fn on_loss(
         &mut self,
         event: &Event<'_>,
@@ -68,12 +69,13 @@ impl Books {
             return &self.changes;
         }
         let feed = self.losses.feed(source);
-        let place = SourceOffset::from_event(event);
+        let offset = SourceOffset::from_event(event);
         let Some(instrument) = instrument else {
             self.counters.lost += 1;
             self.counters.refused += 1;
             if self.losses.lose(feed, false) {
-                (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, false));
+                (0..self.listings.len() as u32)
+                    .for_each(|listing_index| self.lose(listing_index, feed, offset, false));
             }
             return &self.changes;
         };
@@ -83,44 +85,46 @@ impl Books {
             Some(EventValue::Text(reason)) => BookFault::from_reason(reason),
             _ => BookFault::Refused,
         };
-        let lose = |this: &mut Self, at: u32| {
-            this.listings[at as usize].faults.count(fault);
-            this.lose(at, feed, place, false);
+        let lose = |this: &mut Self, listing_index: u32| {
+            this.listings[listing_index as usize].faults.count(fault);
+            this.lose(listing_index, feed, offset, false);
         };
         match (venue, self.index.get(&ListingKey { venue, instrument })) {
-            (0, _) => self.each(0, instrument, lose),
-            (_, Some(&at)) => lose(self, at),
+            (0, _) => self.visit_listings(0, instrument, lose),
+            (_, Some(&listing_index)) => lose(self, listing_index),
             // A book that begins later is stale.
             (_, None) => {}
         }
         &self.changes
     }
 
-    /// A part of the tape is missing that may have had events of any book of the feed of this source, or of no source.
+    /// Marks the books that a missing part of the tape may concern. The part may have had events of any book of the
+    /// source's feed, or events without a source.
     pub fn on_missing_part(&mut self, source: u32) -> &[BookChange] {
         self.changes.clear();
         self.counters.lost += 1;
         let feeds = [self.losses.feed(source), self.losses.feed(0)];
         let is_new = [self.losses.lose_part(feeds[0]), source != 0 && self.losses.lose(feeds[1], false)];
         for (feed, _) in feeds.into_iter().zip(is_new).filter(|(_, is_new)| *is_new) {
-            (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, ELSEWHERE, false));
+            (0..self.listings.len() as u32)
+                .for_each(|listing_index| self.lose(listing_index, feed, ELSEWHERE, false));
         }
         &self.changes
     }
 
-    /// A part of the tape is missing, its beginning or a damaged part: all feeds that are defined now have lost something.
+    /// Marks the books of all feeds that are defined now. The beginning of the tape or a damaged part of it is missing.
     pub fn on_missing_part_of_all(&mut self) -> &[BookChange] {
         self.changes.clear();
         self.counters.lost += 1;
         self.losses.lose_part_of_all();
-        for at in 0..self.listings.len() as u32 {
-            let listing = &mut self.listings[at as usize];
+        for listing_index in 0..self.listings.len() as u32 {
+            let listing = &mut self.listings[listing_index as usize];
             for basis in Basis::ALL {
                 if listing.has_data[basis as usize] {
                     listing.mark_lost(basis, ELSEWHERE);
                 }
             }
-            self.renew(at, false);
+            self.renew(listing_index, false);
         }
         &self.changes
     }
@@ -131,32 +135,33 @@ impl Books {
         self.losses.lacks_part()
     }
 
-    /// An event of an order that names no instrument, or no order: it may concern every book of orders of its feed.
+    /// Handles an order event that names no instrument or no order. It may concern every book of orders of its feed.
     #[cold]
     pub(crate) fn on_unnamed_order(&mut self, event: &Event<'_>) {
         self.counters.unnamed += 1;
         self.now = self.now.max(event.ts_event().0);
         let feed = self.losses.feed(event.source());
         if self.losses.lose(feed, true) {
-            let place = SourceOffset::from_event(event);
-            (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, true));
+            let offset = SourceOffset::from_event(event);
+            (0..self.listings.len() as u32)
+                .for_each(|listing_index| self.lose(listing_index, feed, offset, true));
         }
     }
 
-    /// The books of a listing that are made of a feed have lost something.
-    fn lose(&mut self, at: u32, feed: u32, place: SourceOffset, orders_only: bool) {
-        let listing = &mut self.listings[at as usize];
+    /// Marks the books of a listing that are built from a feed, because the feed has lost events.
+    fn lose(&mut self, listing_index: u32, feed: u32, offset: SourceOffset, orders_only: bool) {
+        let listing = &mut self.listings[listing_index as usize];
         let mut any = false;
         for basis in Basis::ALL {
             let b = basis as usize;
-            let wanted = !orders_only || basis == Basis::Orders;
-            if wanted && listing.has_data[b] && self.losses.feed(listing.sources[b]) == feed {
-                listing.mark_lost(basis, place);
+            let is_concerned = !orders_only || basis == Basis::Orders;
+            if is_concerned && listing.has_data[b] && self.losses.feed(listing.sources[b]) == feed {
+                listing.mark_lost(basis, offset);
                 any = true;
             }
         }
         if any {
-            self.renew(at, false);
+            self.renew(listing_index, false);
         }
     }
 
@@ -174,8 +179,8 @@ impl Books {
         let (venue, instrument) = (event.venue(), event.instrument());
         let key = ListingKey { venue, instrument };
         if venue != 0 && instrument != InstrumentId::NONE {
-            if let Some((at, false)) = self.begin(event) {
-                self.enter(at, phase);
+            if let Some((listing_index, false)) = self.begin(event) {
+                self.enter(listing_index, phase);
             }
             return;
         }
@@ -190,20 +195,22 @@ impl Books {
         if reopens && instrument == InstrumentId::NONE {
             self.losses.recover(event.source());
         }
-        self.each(venue, instrument, |books, at| books.enter(at, phase));
+        self.visit_listings(venue, instrument, |books, listing_index| books.enter(listing_index, phase));
     }
 
-    /// A status that means something to books, of one listing or of many.
+    /// Applies a status that concerns books of one listing or of many.
     pub(crate) fn on_status(&mut self, event: &Event<'_>) {
-        let Some(word) = StatusEffect::of(event) else { return };
+        let Some(word) = StatusEffect::from_event(event) else { return };
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
         let (venue, instrument) = (event.venue(), event.instrument());
         let key = ListingKey { venue, instrument };
         if venue != 0 && instrument != InstrumentId::NONE && self.index.contains_key(&key) {
             match self.begin(event) {
-                Some((at, true)) => self.finish_late(at),
-                Some((at, false)) => self.apply(at, word, SourceOffset::from_event(event)),
+                Some((listing_index, true)) => self.finish_late(listing_index),
+                Some((listing_index, false)) => {
+                    self.apply(listing_index, word, SourceOffset::from_event(event))
+                }
                 None => {}
             }
             return;
@@ -218,119 +225,126 @@ impl Books {
         {
             self.losses.recover(event.source());
         }
-        let place = SourceOffset::from_event(event);
-        self.each(venue, instrument, |books, at| books.apply(at, word, place));
+        let offset = SourceOffset::from_event(event);
+        self.visit_listings(venue, instrument, |books, listing_index| {
+            books.apply(listing_index, word, offset)
+        });
     }
 
-    /// Does what a status says to a listing.
-    fn apply(&mut self, at: u32, word: StatusEffect, place: SourceOffset) {
-        let (count, listing) = (self.losses.count, &mut self.listings[at as usize]);
+    /// Applies a status to a listing.
+    fn apply(&mut self, listing_index: u32, word: StatusEffect, offset: SourceOffset) {
+        let (count, listing) = (self.losses.count, &mut self.listings[listing_index as usize]);
         match word {
-            StatusEffect::Stale => Basis::ALL.into_iter().for_each(|basis| listing.mark_lost(basis, place)),
+            StatusEffect::Stale => Basis::ALL.into_iter().for_each(|basis| listing.mark_lost(basis, offset)),
             StatusEffect::Recovered | StatusEffect::Restarted => {
                 if word == StatusEffect::Restarted {
                     listing.clear(&mut self.store);
                 }
-                (listing.lost, listing.cleared) = ([None; 3], count);
-                // A fault of levels or a best price is cleared only where they are published again.
+                (listing.loss_offsets, listing.cleared) = ([None; 3], count);
+                // A fault of levels or of a best price is cleared only if the venue publishes them again.
                 listing.stale[Basis::Orders as usize] = false;
                 self.losses.cleared += 1;
             }
             StatusEffect::Halted(halted) => {
                 listing.halted = halted;
-                self.finish_matching(at);
+                self.finish_matching(listing_index);
             }
         }
-        self.renew(at, false);
+        self.renew(listing_index, false);
     }
 
-    /// A listing enters a phase. The phase after a close begins with empty books: the orders left then have expired,
-    /// if the venue did not cancel them by itself.
-    fn enter(&mut self, at: u32, phase: SessionPhase) {
-        let listing = &mut self.listings[at as usize];
-        let was = std::mem::replace(&mut listing.phase, phase);
-        let changed = was != phase;
+    /// Puts a listing into a phase. The phase after a close begins with empty books: the remaining orders have expired,
+    /// even if the venue did not cancel them.
+    fn enter(&mut self, listing_index: u32, phase: SessionPhase) {
+        let listing = &mut self.listings[listing_index as usize];
+        let phase_before = std::mem::replace(&mut listing.phase, phase);
+        let has_changed = phase_before != phase;
         if phase != SessionPhase::Halt {
             listing.halted = false;
         }
-        if was == SessionPhase::Close && changed {
+        if phase_before == SessionPhase::Close && has_changed {
             listing.clear(&mut self.store);
             listing.cleared = self.losses.count;
             self.losses.cleared += 1;
         } else {
             // The matching of an order ends here.
-            self.finish_matching(at);
+            self.finish_matching(listing_index);
         }
-        self.renew(at, changed);
+        self.renew(listing_index, has_changed);
     }
 
-    fn finish_matching(&mut self, at: u32) {
-        let around = OrderBookContext {
-            listing: at,
+    fn finish_matching(&mut self, listing_index: u32) {
+        let context = OrderBookContext {
+            listing: listing_index,
             continuous: false,
             snapshot: false,
             orders_max: self.options.orders_per_book_max,
             levels_max: self.options.levels_max,
         };
-        let listing = &mut self.listings[at as usize];
-        if let Err(fault) = listing.orders.finish_matching(&mut self.store, &around) {
+        let listing = &mut self.listings[listing_index as usize];
+        if let Err(fault) = listing.orders.finish_matching(&mut self.store, &context) {
             listing.fault(Basis::Orders, fault);
         }
     }
 
-    /// Finds the best prices of a listing and of its instrument again, and notes what changed.
-    fn renew(&mut self, at: u32, phase: bool) {
-        let listing = &mut self.listings[at as usize];
+    /// Finds the best prices of a listing and of its instrument again, and records the changes.
+    fn renew(&mut self, listing_index: u32, phase: bool) {
+        let listing = &mut self.listings[listing_index as usize];
         for basis in Basis::ALL {
             listing.tops[basis as usize] = listing.top_of(&self.store, basis);
         }
         let best = choose(listing, self.now, &self.options);
         let group = listing.group as usize;
         let consolidated = self.groups[group].renew(&self.listings, self.now, &self.options);
-        let listing = ListingId(at);
+        let listing = ListingId(listing_index);
         let change = BookChange { listing, basis: None, top: false, best, consolidated, phase, fault: None };
         self.changes.push(change);
     }
 
     /// Does something to each listing of this venue and instrument, 0 for all of them.
-    fn each(&mut self, venue: u16, instrument: InstrumentId, mut what: impl FnMut(&mut Self, u32)) {
-        for at in 0..self.listings.len() as u32 {
-            let listing = &self.listings[at as usize];
+    fn visit_listings(
+        &mut self,
+        venue: u16,
+        instrument: InstrumentId,
+        mut visit: impl FnMut(&mut Self, u32),
+    ) {
+        for listing_index in 0..self.listings.len() as u32 {
+            let listing = &self.listings[listing_index as usize];
             let of_venue = venue == 0 || venue == listing.venue;
             if of_venue && (instrument == InstrumentId::NONE || instrument == listing.instrument) {
-                what(self, at);
+                visit(self, listing_index);
             }
         }
     }
 
-    /// Notes for listings to come what was said of them.
-    fn note(&mut self, of: ListingKey, set: impl FnOnce(&mut LatestTradingStatus, u64)) {
-        if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&of) {
+    /// Records a status for later listings.
+    fn note(&mut self, key: ListingKey, set: impl FnOnce(&mut LatestTradingStatus, u64)) {
+        if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&key) {
             self.wide_count += 1;
-            set(self.wide.entry(of).or_default(), self.wide_count);
+            set(self.wide.entry(key).or_default(), self.wide_count);
         } else {
             self.counters.no_room += 1;
         }
     }
 
-    /// The status of a listing from events before it existed.
+    /// Returns the status of a listing from events before the listing existed.
     pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> LatestTradingStatus {
         let mut last = LatestTradingStatus::default();
         for (venue, instrument) in
             [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
         {
-            let Some(said) = self.wide.get(&ListingKey { venue, instrument }) else { continue };
-            if said.phase.0 > last.phase.0 {
-                last.phase = said.phase;
+            let Some(status) = self.wide.get(&ListingKey { venue, instrument }) else { continue };
+            if status.phase.0 > last.phase.0 {
+                last.phase = status.phase;
             }
-            if said.halted.0 > last.halted.0 {
-                last.halted = said.halted;
+            if status.halted.0 > last.halted.0 {
+                last.halted = status.halted;
             }
-            if said.stale.0 > last.stale.0 {
-                last.stale = said.stale;
+            if status.stale.0 > last.stale.0 {
+                last.stale = status.stale;
             }
         }
-        // A phase ends a halt, as it does for a listing that is there.
+        // A phase ends a halt, as it does for an existing listing.
         last.halted.1 &= last.phase.0 < last.halted.0 || last.phase.1 == SessionPhase::Halt;
         last
     }

@@ -9,8 +9,8 @@
 //! Losses are numbered. A book is stale from a loss of its feed on until it is cleared or recovered; a book that begins
 //! later is stale as well, unless its listing or its feed was cleared since.
 //!
-//! A part of the tape itself may be missing, too: its beginning, or what a merge lacked. Then the words of a feed that
-//! marks its books itself are missing as well, so this concerns the books of such a feed, too.
+//! A part of the tape itself may be missing: its beginning, or a part that a merge lacked. Then the marks of a feed
+//! that marks its books itself are missing as well. So such a part concerns the books of these feeds, too.
 
 use crate::listing::ListingKey;
 use crate::state::State;
@@ -31,7 +31,7 @@ pub enum SourceBookPolicy {
 }
 
 impl SourceBookPolicy {
-    /// By the word of the source's definition.
+    /// Returns the policy that the word in the source's definition names.
     pub fn from_word(word: &str) -> Self {
         match word {
             "none" => Self::Bookless,
@@ -44,7 +44,7 @@ impl SourceBookPolicy {
 /// The losses of each feed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MessageLossTable {
-    /// The feed of a source, and what its events are.
+    /// The feed of a source, and the policy for its events.
     sources: HashMap<u32, (u32, SourceBookPolicy), FxBuildHasher>,
     by_name: HashMap<Box<str>, u32>,
     feeds: Vec<FeedLossState>,
@@ -56,14 +56,15 @@ pub(crate) struct MessageLossTable {
     pub cleared: u64,
     /// Whether a source is [`SourceBookPolicy::Bookless`].
     pub any_bookless: bool,
-    /// A part of the tape is missing that had events of any feed, so a source without a definition has lost something, too.
+    /// A part of the tape is missing that had events of any feed. So a source without a definition has also lost
+    /// events.
     any_lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct FeedLossState {
     /// Number of the last loss that may concern any book; of any basis, and of orders alone.
-    lost: [u64; 2],
+    loss_numbers: [u64; 2],
     /// `cleared` and one more when its books were last marked.
     marked: [u64; 2],
     /// Number of the last missing part of the tape that may concern any book; 0 after a recovery of the whole feed.
@@ -74,7 +75,7 @@ struct FeedLossState {
 const NAMED_MAX: usize = 1 << 16;
 
 impl MessageLossTable {
-    /// A source is of this feed.
+    /// Records that a source belongs to this feed.
     pub fn define(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
         let number = match self.by_name.get(feed) {
             Some(number) => *number,
@@ -89,7 +90,7 @@ impl MessageLossTable {
         self.any_bookless |= kind == SourceBookPolicy::Bookless;
     }
 
-    /// The feed of a source; a source that no definition names is a feed of its own.
+    /// Returns the feed of a source. A source that no definition names becomes a feed by itself.
     pub fn feed(&mut self, source: u32) -> u32 {
         if let Some((feed, _)) = self.sources.get(&source) {
             return *feed;
@@ -102,14 +103,15 @@ impl MessageLossTable {
         feed
     }
 
-    /// A part of the tape is missing that may have had events of a feed. Returns false if all books of the feed are marked.
+    /// Records that a part of the tape is missing that may have had events of this feed. Returns false if all books of
+    /// the feed are marked already.
     pub fn lose_part(&mut self, feed: u32) -> bool {
         let is_new = self.lose(feed, false);
         self.feeds[feed as usize].part = self.count;
         is_new
     }
 
-    /// A part of the tape is missing that may have had events of all feeds that are defined.
+    /// Records that a part of the tape is missing that may have had events of every defined feed.
     pub fn lose_part_of_all(&mut self) {
         self.any_lost = true;
         (0..self.feeds.len() as u32).for_each(|feed| _ = self.lose_part(feed));
@@ -123,24 +125,24 @@ impl MessageLossTable {
         self.feeds.iter().any(|feed| feed.part > 0)
     }
 
-    /// The policy for the events of a source.
+    /// Returns the policy for the events of a source.
     pub fn kind(&self, source: u32) -> SourceBookPolicy {
         self.sources.get(&source).map_or(SourceBookPolicy::Plain, |s| s.1)
     }
 
-    /// A feed has lost something that may concern any of its books, or any of its books of orders; false when all that are
-    /// there are marked already.
+    /// Records a loss that may concern any book of a feed, or any book of orders if `orders_only`. Returns false if all
+    /// these books are marked already.
     pub fn lose(&mut self, feed: u32, orders_only: bool) -> bool {
         self.count += 1;
-        let (of, count, mark) = (&mut self.feeds[feed as usize], self.count, self.cleared + 1);
+        let (feed_state, count, mark) = (&mut self.feeds[feed as usize], self.count, self.cleared + 1);
         let n = usize::from(orders_only);
-        of.lost[n] = count;
-        let known = of.marked[n] == mark || of.marked[0] == mark;
-        of.marked[n] = mark;
-        !known
+        feed_state.loss_numbers[n] = count;
+        let is_known = feed_state.marked[n] == mark || feed_state.marked[0] == mark;
+        feed_state.marked[n] = mark;
+        !is_known
     }
 
-    /// A feed has lost something of this listing.
+    /// Records a loss of a feed that concerns this listing only.
     pub fn lose_named(&mut self, feed: u32, venue: u16, instrument: InstrumentId) {
         self.count += 1;
         let key = (feed, venue, instrument);
@@ -148,17 +150,17 @@ impl MessageLossTable {
             self.named.insert(key, self.count);
         } else {
             // Too many to distinguish: any may be it.
-            self.feeds[feed as usize].lost[0] = self.count;
+            self.feeds[feed as usize].loss_numbers[0] = self.count;
         }
     }
 
-    /// The listings of which losses are remembered by name; venue 0 is any.
+    /// Returns the listings whose losses are recorded by name. Venue 0 stands for any venue.
     pub fn named_listings(&self) -> impl Iterator<Item = ListingKey> {
         self.named.keys().map(|&(_, venue, instrument)| ListingKey { venue, instrument })
     }
 
-    /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
-    pub fn last(&mut self, source: u32, of: ListingKey, orders: bool) -> u64 {
+    /// Returns the number of the last loss of a source's feed that concerns this listing, or 0 if there is no loss.
+    pub fn last(&mut self, source: u32, key: ListingKey, orders: bool) -> u64 {
         if self.count == 0 {
             return 0;
         }
@@ -167,12 +169,14 @@ impl MessageLossTable {
         if self.kind(source) == SourceBookPolicy::Marked {
             return losses.part;
         }
-        let named = [of.venue, 0].map(|v| self.named.get(&(feed, v, of.instrument)).copied().unwrap_or(0));
-        let all = if orders { losses.lost[0].max(losses.lost[1]) } else { losses.lost[0] };
-        all.max(named[0]).max(named[1])
+        let named_losses =
+            [key.venue, 0].map(|v| self.named.get(&(feed, v, key.instrument)).copied().unwrap_or(0));
+        let all =
+            if orders { losses.loss_numbers[0].max(losses.loss_numbers[1]) } else { losses.loss_numbers[0] };
+        all.max(named_losses[0]).max(named_losses[1])
     }
 
-    /// Whether every source is of a feed that is there.
+    /// Returns whether every source belongs to an existing feed.
     pub fn is_consistent(&self) -> bool {
         let feeds = self.sources.values().map(|(feed, _)| feed).chain(self.by_name.values());
         feeds.into_iter().all(|feed| (*feed as usize) < self.feeds.len())
@@ -183,11 +187,11 @@ impl MessageLossTable {
         self.cleared += 1;
         let feed = self.feed(source);
         let losses = &mut self.feeds[feed as usize];
-        (losses.lost, losses.part) = ([0; 2], 0);
+        (losses.loss_numbers, losses.part) = ([0; 2], 0);
     }
 }
 
-crate::state::state!(FeedLossState { lost, marked, part });
+crate::state::state!(FeedLossState { loss_numbers, marked, part });
 crate::state::state!(MessageLossTable {
     sources,
     by_name,
@@ -200,12 +204,12 @@ crate::state::state!(MessageLossTable {
 });
 
 impl State for SourceBookPolicy {
-    fn put(&self, out: &mut Vec<u8>) {
-        (*self as u8).put(out);
+    fn encode(&self, out: &mut Vec<u8>) {
+        (*self as u8).encode(out);
     }
 
-    fn get(input: &mut &[u8]) -> Option<Self> {
-        let number = u8::get(input)?;
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        let number = u8::decode(input)?;
         [Self::Plain, Self::Bookless, Self::Marked].into_iter().find(|policy| *policy as u8 == number)
     }
 }

@@ -9,14 +9,14 @@
 //!               └─ otherwise ─────────────────────────────────────────────────────▶ in the queue of its price
 //! ```
 //!
-//! A venue announces an order before it reports what the order was executed against. Until it does, an order that
-//! meets the other side is *being matched*: the book has it, but it is in no queue, so that no one sees a crossed
-//! book that never was. It goes to the end of its queue as soon as it meets nothing any more. The next order also
-//! puts it there, for then the venue is done with it: a book that is crossed then, is.
+//! A venue announces an order before it reports the orders that it was executed against. Until then, an order that
+//! crosses the other side is *being matched*: the book has the order, but in no queue, so that nobody sees a crossed
+//! book that never existed. The order goes to the end of its queue as soon as it crosses nothing. The next order also
+//! puts it there, because the venue is then done with it: a book that is crossed then is really crossed.
 
 use crate::fault::BookFault;
 use crate::ladder::PriceLadder;
-use crate::qty::{OrderQuantity, align, settle};
+use crate::qty::{OrderQuantity, align, normalize};
 use crate::store::{NONE, OrderStore, PriceQueue, StoredOrder};
 use crate::value::{OrderId, price_key};
 use unitape_model::{Price, Side};
@@ -30,7 +30,7 @@ pub(crate) struct OrderBook {
     /// The order that is being matched; it is in the list of those aside, too.
     matching: u32,
     /// First of the orders that are in no queue.
-    aside: u32,
+    unqueued_head: u32,
     /// Orders, queued or not.
     orders: u32,
 }
@@ -42,7 +42,7 @@ pub(crate) struct OrderTerms {
     /// [`Price::NONE`] for none.
     pub px: i64,
     pub qty: Option<OrderQuantity>,
-    /// Whether the order can never enter a queue; none where the event does not say.
+    /// Whether the order can never enter a queue, or `None` if the event does not say.
     pub hidden: Option<bool>,
     /// Fields that few events have.
     pub more: Option<RareOrderFields>,
@@ -55,21 +55,24 @@ pub(crate) struct RareOrderFields {
     pub left: Option<OrderQuantity>,
     /// The largest part of it that is shown.
     pub display: Option<OrderQuantity>,
-    /// The quantity that an amend takes off what is left. It counts only without a total and without `left`.
+    /// The quantity by which an amend reduces the remaining quantity. It counts only without a total and without
+    /// `left`.
     pub reduced: Option<OrderQuantity>,
-    /// It may end an order that the book does not have: one that was never accepted, or is over already.
+    /// Whether the event may end an order that the book does not have: the order was never accepted or has already
+    /// ended.
     pub moot: bool,
 }
 
 impl RareOrderFields {
-    /// The order with what is said to be left of it, and its quantities in a power that all of them are whole numbers of.
+    /// Updates the order with its stated remaining quantity. Converts its quantities to an exponent in which all of
+    /// them are whole numbers.
     #[cold]
     fn state(&self, mut order: StoredOrder, total: Option<OrderQuantity>) -> Result<StoredOrder, BookFault> {
-        let settled = |of: Option<OrderQuantity>| match of {
-            Some(qty) => settle(qty).filter(|q| q.mantissa >= 0).map(Some).ok_or(BookFault::BadQuantity),
+        let normalize_option = |quantity: Option<OrderQuantity>| match quantity {
+            Some(qty) => normalize(qty).filter(|q| q.mantissa >= 0).map(Some).ok_or(BookFault::BadQuantity),
             None => Ok(None),
         };
-        let (left, display) = (settled(self.left)?, settled(self.display)?);
+        let (left, display) = (normalize_option(self.left)?, normalize_option(self.display)?);
         let exp =
             [total, left, display].into_iter().flatten().fold(order.exp(), |exp, q| exp.min(q.exponent));
         if exp != order.exp() {
@@ -91,7 +94,7 @@ impl RareOrderFields {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrderBookContext {
     pub listing: u32,
-    /// Whether orders are matched as they come.
+    /// Whether the venue matches orders as they arrive.
     pub continuous: bool,
     /// Part of a snapshot: an order that is known already is no fault.
     pub snapshot: bool,
@@ -107,7 +110,7 @@ impl OrderBook {
             sides: [PriceLadder::new(), PriceLadder::new()],
             scale: 0,
             matching: NONE,
-            aside: NONE,
+            unqueued_head: NONE,
             orders: 0,
         }
     }
@@ -115,34 +118,34 @@ impl OrderBook {
     pub fn on_new(
         &mut self,
         s: &mut OrderStore,
-        around: &OrderBookContext,
+        context: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let before = self.finish_matching(s, around);
-        self.take_new(s, around, oid, terms).and(before)
+        let before = self.finish_matching(s, context);
+        self.take_new(s, context, oid, terms).and(before)
     }
 
     fn take_new(
         &mut self,
         s: &mut OrderStore,
-        around: &OrderBookContext,
+        context: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
         let Some(side) = terms.side else { return Err(BookFault::WrongSide) };
-        let known = s.find(around.listing, &oid);
-        let Some(total) = terms.qty.and_then(settle).filter(|q| q.mantissa > 0) else {
+        let known_slot = s.find(context.listing, &oid);
+        let Some(total) = terms.qty.and_then(normalize).filter(|q| q.mantissa > 0) else {
             return Err(BookFault::BadQuantity);
         };
-        if let Some(slot) = known {
+        if let Some(slot) = known_slot {
             self.drop_order(s, slot);
-        } else if s.is_full() || self.orders >= around.orders_max {
+        } else if s.is_full() || self.orders >= context.orders_max {
             return Err(BookFault::OrdersFull);
         }
         let hidden = terms.hidden.unwrap_or(false);
         let mut order =
-            StoredOrder::new(oid, around.listing, side, terms.px, hidden).with_exp(total.exponent);
+            StoredOrder::new(oid, context.listing, side, terms.px, hidden).with_exp(total.exponent);
         order.left = total.mantissa;
         if let Some(more) = &terms.more {
             order = more.state(order, Some(total))?;
@@ -152,43 +155,45 @@ impl OrderBook {
         }
         let slot = s.insert(order);
         self.orders += 1;
-        self.put_aside(s, slot);
+        self.add_unqueued(s, slot);
         if let Some(display) = terms.more.and_then(|more| more.display) {
             s.set_display(slot, display);
         }
-        self.place(s, around, slot)?;
-        if known.is_some() && !around.snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
+        self.place_order(s, context, slot)?;
+        if known_slot.is_some() && !context.snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
     }
 
-    /// The quantity of an amend is the whole of the order, what was executed included, or a reduction of what is left. The
-    /// place in the queue is kept only by less quantity at the same price.
+    /// Amends an order. The new quantity includes executed quantity, or the event gives a reduction of the remaining
+    /// quantity. The order keeps its place in the queue only if the price is the same and the quantity is less.
     pub fn on_amend(
         &mut self,
         s: &mut OrderStore,
-        around: &OrderBookContext,
+        context: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let found = s.find(around.listing, &oid);
-        let before = if found == Some(self.matching) { Ok(()) } else { self.finish_matching(s, around) };
-        // An order that had no room has just gone.
-        let Some(slot) = found.filter(|_| before.is_ok() || s.find(around.listing, &oid).is_some()) else {
-            // An event with the remaining quantity says all of the order.
+        let known_slot = s.find(context.listing, &oid);
+        let before =
+            if known_slot == Some(self.matching) { Ok(()) } else { self.finish_matching(s, context) };
+        // An order without room was just removed.
+        let Some(slot) = known_slot.filter(|_| before.is_ok() || s.find(context.listing, &oid).is_some())
+        else {
+            // An event with the remaining quantity states the complete order.
             return match terms.more.and_then(|more| more.left) {
-                Some(left) if left.mantissa > 0 => self.take_new(s, around, oid, terms).and(before),
+                Some(left) if left.mantissa > 0 => self.take_new(s, context, oid, terms).and(before),
                 Some(left) if left.mantissa == 0 => before,
                 _ => Err(BookFault::UnknownOrder),
             };
         };
-        let now = self.take_amend(s, around, slot, terms);
-        let after = self.settle_matching(s, around);
+        let now = self.take_amend(s, context, slot, terms);
+        let after = self.settle_matching(s, context);
         now.and(before).and(after)
     }
 
     fn take_amend(
         &mut self,
         s: &mut OrderStore,
-        around: &OrderBookContext,
+        context: &OrderBookContext,
         slot: u32,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -198,20 +203,21 @@ impl OrderBook {
         let reduced =
             terms.more.and_then(|more| more.reduced).filter(|_| terms.qty.is_none() && !states_left);
         if let Some(more) = &terms.more {
-            let total = terms.qty.map(|qty| settle(qty).ok_or(BookFault::BadQuantity)).transpose()?;
+            let total = terms.qty.map(|qty| normalize(qty).ok_or(BookFault::BadQuantity)).transpose()?;
             order = more.state(order, total)?;
         }
         if let Some(qty) = terms.qty.filter(|_| !states_left) {
-            let Some(total) = settle(qty) else { return Err(BookFault::BadQuantity) };
+            let Some(total) = normalize(qty) else { return Err(BookFault::BadQuantity) };
             let exp = total.exponent.min(order.exp());
-            let done = OrderQuantity { mantissa: order.done, exponent: order.exp() };
-            let parts = (total.units(exp), done.units(exp));
-            let (Some(total), Some(done)) = parts else { return Err(BookFault::BadQuantity) };
-            (order.left, order.done) = (total.checked_sub(done).ok_or(BookFault::BadQuantity)?, done);
+            let executed = OrderQuantity { mantissa: order.done, exponent: order.exp() };
+            let parts = (total.units(exp), executed.units(exp));
+            let (Some(total), Some(executed_units)) = parts else { return Err(BookFault::BadQuantity) };
+            (order.left, order.done) =
+                (total.checked_sub(executed_units).ok_or(BookFault::BadQuantity)?, executed_units);
             order = order.with_exp(exp);
         }
         if let Some(qty) = reduced {
-            let Some(qty) = Some(qty).filter(|qty| qty.mantissa > 0).and_then(settle) else {
+            let Some(qty) = Some(qty).filter(|qty| qty.mantissa > 0).and_then(normalize) else {
                 return Err(BookFault::BadQuantity);
             };
             if qty.exponent < order.exp() {
@@ -256,7 +262,7 @@ impl OrderBook {
             if self.matching == slot {
                 self.matching = NONE;
             }
-            self.place(s, around, slot)?;
+            self.place_order(s, context, slot)?;
         }
         if terms.side.is_some_and(|side| side != order.side()) { Err(BookFault::WrongSide) } else { Ok(()) }
     }
@@ -264,48 +270,48 @@ impl OrderBook {
     pub fn on_cancel(
         &mut self,
         s: &mut OrderStore,
-        around: &OrderBookContext,
+        context: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let Some(slot) = s.find(around.listing, &oid) else {
+        let Some(slot) = s.find(context.listing, &oid) else {
             let moot = terms.more.is_some_and(|more| more.moot);
             return if moot { Ok(()) } else { Err(BookFault::UnknownOrder) };
         };
         self.drop_order(s, slot);
-        self.settle_matching(s, around)
+        self.settle_matching(s, context)
     }
 
     pub fn on_exec(
         &mut self,
         s: &mut OrderStore,
-        around: &OrderBookContext,
+        context: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
-        let Some(slot) = s.find(around.listing, &oid) else { return Err(BookFault::UnknownOrder) };
+        let Some(slot) = s.find(context.listing, &oid) else { return Err(BookFault::UnknownOrder) };
         let now = self.take_exec(s, slot, terms);
-        let after = self.settle_matching(s, around);
+        let after = self.settle_matching(s, context);
         now.and(after)
     }
 
     fn take_exec(&mut self, s: &mut OrderStore, slot: u32, terms: &OrderTerms) -> OrderResult {
         let mut order = s.orders[slot as usize];
-        let Some(qty) = terms.qty.filter(|q| q.mantissa > 0).and_then(settle) else {
+        let Some(qty) = terms.qty.filter(|q| q.mantissa > 0).and_then(normalize) else {
             return Err(BookFault::BadQuantity);
         };
         if qty.exponent != order.exp() {
             order = finer(order, qty.exponent.min(order.exp())).ok_or(BookFault::BadQuantity)?;
         }
         let more = qty.units(order.exp());
-        let (left, done) = match more {
+        let (left, executed) = match more {
             Some(more) => (order.left.checked_sub(more), order.done.checked_add(more)),
             None => return Err(BookFault::BadQuantity),
         };
         match left {
             Some(left) if left > 0 => {
                 order.left = left;
-                order.done = done.ok_or(BookFault::BadQuantity)?;
+                order.done = executed.ok_or(BookFault::BadQuantity)?;
                 self.shrink(s, slot, order, None)?;
             }
             _ => self.drop_order(s, slot),
@@ -318,11 +324,11 @@ impl OrderBook {
 
     /// Lets all orders go.
     pub fn clear(&mut self, s: &mut OrderStore) {
-        while let Some(at) = self.sides.iter().find_map(PriceLadder::last) {
-            self.drop_order(s, s.queues[at as usize].head);
+        while let Some(queue_index) = self.sides.iter().find_map(PriceLadder::last) {
+            self.drop_order(s, s.queues[queue_index as usize].head);
         }
-        while self.aside != NONE {
-            self.drop_order(s, self.aside);
+        while self.unqueued_head != NONE {
+            self.drop_order(s, self.unqueued_head);
         }
         self.scale = 0;
     }
@@ -336,39 +342,39 @@ impl OrderBook {
         self.sides[side as usize].len()
     }
 
-    /// The queues of a side by price.
+    /// Returns the queues of a side by price.
     pub fn ladder(&self, side: Side) -> &PriceLadder<u32> {
         &self.sides[side as usize]
     }
 
-    /// The power of ten of the quantities of queues.
+    /// Returns the exponent of the queues' quantities, a power of ten.
     pub fn scale(&self) -> i8 {
         self.scale
     }
 
-    /// The slot of the order that is being matched, [`NONE`] for none.
+    /// Returns the slot of the order that is being matched, or [`NONE`].
     pub fn matching(&self) -> u32 {
         self.matching
     }
 
-    /// The slot of the first order that is in no queue, [`NONE`] for none.
-    pub fn first_aside(&self) -> u32 {
-        self.aside
+    /// Returns the slot of the first order that is in no queue, or [`NONE`].
+    pub fn first_unqueued(&self) -> u32 {
+        self.unqueued_head
     }
 
-    /// Price and quantity of the best level: mantissa and exponent.
+    /// Returns the price of the best level, and the mantissa and exponent of its quantity.
     #[inline]
     pub fn best(&self, s: &OrderStore, side: Side) -> Option<(i64, i128, i8)> {
         let queue = &s.queues[self.sides[side as usize].last()? as usize];
         Some((queue.px, queue.units, self.scale))
     }
 
-    /// The queues of a side, best first, with the exponent of their quantities.
+    /// Returns the queues of a side, best first, with the exponent of their quantities.
     pub fn queues<'a>(&'a self, s: &'a OrderStore, side: Side) -> impl Iterator<Item = (&'a PriceQueue, i8)> {
-        self.sides[side as usize].iter().map(|at| (&s.queues[at as usize], self.scale))
+        self.sides[side as usize].iter().map(|queue_index| (&s.queues[queue_index as usize], self.scale))
     }
 
-    /// The orders at a price, first in line first.
+    /// Returns the orders at a price, first in line first.
     pub fn queue<'a>(
         &'a self,
         s: &'a OrderStore,
@@ -376,56 +382,59 @@ impl OrderBook {
         px: i64,
     ) -> impl Iterator<Item = &'a StoredOrder> {
         let ladder = &self.sides[side as usize];
-        let head = ladder.find(price_key(side, px)).ok().map(|at| s.queues[ladder.val(at) as usize].head);
+        let head =
+            ladder.find(price_key(side, px)).ok().map(|index| s.queues[ladder.val(index) as usize].head);
         chain(s, head.unwrap_or(NONE))
     }
 
-    /// The orders that are in no queue, latest first.
-    pub fn aside<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a StoredOrder> {
-        chain(s, self.aside)
+    /// Returns the orders that are in no queue, latest first.
+    pub fn unqueued_orders<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a StoredOrder> {
+        chain(s, self.unqueued_head)
     }
 
-    /// Puts an order that is aside where it belongs.
-    fn place(&mut self, s: &mut OrderStore, around: &OrderBookContext, slot: u32) -> OrderResult {
+    /// Puts an order from aside into its queue.
+    fn place_order(&mut self, s: &mut OrderStore, context: &OrderBookContext, slot: u32) -> OrderResult {
         let order = &s.orders[slot as usize];
         if order.hidden() || order.px == Price::NONE.0 {
             return Ok(());
         }
-        if around.continuous && self.meets(order) {
+        if context.continuous && self.meets(order) {
             self.matching = slot;
             return Ok(());
         }
-        self.join_queue(s, around, slot)
+        self.join_queue(s, context, slot)
     }
 
-    /// Whether the other side has a price that the order can be executed at.
+    /// Returns whether the other side has a price at which the order can be executed.
     #[inline]
     fn meets(&self, order: &StoredOrder) -> bool {
-        let other = order.side().opposite();
-        self.sides[other as usize].best_key().is_some_and(|best| best >= price_key(other, order.px))
+        let opposite_side = order.side().opposite();
+        self.sides[opposite_side as usize]
+            .best_key()
+            .is_some_and(|best| best >= price_key(opposite_side, order.px))
     }
 
     /// Ends the matching when nothing is left to meet.
     #[inline]
-    fn settle_matching(&mut self, s: &mut OrderStore, around: &OrderBookContext) -> OrderResult {
+    fn settle_matching(&mut self, s: &mut OrderStore, context: &OrderBookContext) -> OrderResult {
         if self.matching != NONE && !self.meets(&s.orders[self.matching as usize]) {
-            return self.finish_matching(s, around);
+            return self.finish_matching(s, context);
         }
         Ok(())
     }
 
     /// Ends the matching: the rest of the order goes to its queue.
     #[inline]
-    pub fn finish_matching(&mut self, s: &mut OrderStore, around: &OrderBookContext) -> OrderResult {
+    pub fn finish_matching(&mut self, s: &mut OrderStore, context: &OrderBookContext) -> OrderResult {
         if self.matching != NONE {
             let slot = std::mem::replace(&mut self.matching, NONE);
-            return self.join_queue(s, around, slot);
+            return self.join_queue(s, context, slot);
         }
         Ok(())
     }
 
     /// Moves an order from those aside to the end of the queue of its price. On an error it is gone.
-    fn join_queue(&mut self, s: &mut OrderStore, around: &OrderBookContext, slot: u32) -> OrderResult {
+    fn join_queue(&mut self, s: &mut OrderStore, context: &OrderBookContext, slot: u32) -> OrderResult {
         let order = s.orders[slot as usize];
         let side = order.side();
         if order.exp() < self.scale && !self.refine(s, order.exp()) {
@@ -436,10 +445,10 @@ impl OrderBook {
             self.drop_order(s, slot);
             return Err(BookFault::BadQuantity);
         };
-        let found = self.sides[side as usize].find(price_key(side, order.px));
-        let at = match found {
-            Ok(at) => {
-                let level = self.sides[side as usize].val(at);
+        let search_outcome = self.sides[side as usize].find(price_key(side, order.px));
+        let queue_index = match search_outcome {
+            Ok(index) => {
+                let level = self.sides[side as usize].val(index);
                 let queue = &mut s.queues[level as usize];
                 let Some(sum) = queue.units.checked_add(units) else {
                     self.drop_order(s, slot);
@@ -448,25 +457,25 @@ impl OrderBook {
                 let tail = std::mem::replace(&mut queue.tail, slot);
                 queue.units = sum;
                 queue.orders += 1;
-                self.leave_aside(s, slot);
+                self.remove_unqueued(s, slot);
                 s.orders[tail as usize].next = slot;
                 (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (tail, NONE);
                 level
             }
-            Err(_) if self.sides[side as usize].len() >= around.levels_max as usize => {
+            Err(_) if self.sides[side as usize].len() >= context.levels_max as usize => {
                 self.drop_order(s, slot);
                 return Err(BookFault::LevelsFull);
             }
-            Err(at) => {
+            Err(index) => {
                 let level =
                     s.open_queue(PriceQueue { units, px: order.px, head: slot, tail: slot, orders: 1 });
-                self.sides[side as usize].insert(at, price_key(side, order.px), level);
-                self.leave_aside(s, slot);
+                self.sides[side as usize].insert(index, price_key(side, order.px), level);
+                self.remove_unqueued(s, slot);
                 (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (NONE, NONE);
                 level
             }
         };
-        s.orders[slot as usize].level = at;
+        s.orders[slot as usize].level = queue_index;
         Ok(())
     }
 
@@ -474,11 +483,11 @@ impl OrderBook {
     fn leave_queue(&mut self, s: &mut OrderStore, slot: u32) {
         if s.orders[slot as usize].level != NONE {
             self.unlink(s, slot);
-            self.put_aside(s, slot);
+            self.add_unqueued(s, slot);
         }
     }
 
-    /// Takes over what has become less of an order, which keeps its place.
+    /// Takes over the reduced quantities of an order, which keeps its place.
     fn shrink(
         &mut self,
         s: &mut OrderStore,
@@ -507,7 +516,7 @@ impl OrderBook {
     /// Removes an order, wherever it is.
     fn drop_order(&mut self, s: &mut OrderStore, slot: u32) {
         if s.orders[slot as usize].level == NONE {
-            self.leave_aside(s, slot);
+            self.remove_unqueued(s, slot);
         } else {
             self.unlink(s, slot);
         }
@@ -519,17 +528,17 @@ impl OrderBook {
     }
 
     fn unlink(&mut self, s: &mut OrderStore, slot: u32) {
-        let (order, shown) = (s.orders[slot as usize], s.shown_quantity(slot));
+        let (order, shown_units) = (s.orders[slot as usize], s.shown_quantity(slot));
         let queue = &mut s.queues[order.level as usize];
         queue.orders -= 1;
         if queue.orders == 0 {
             let ladder = &mut self.sides[order.side() as usize];
-            if let Ok(at) = ladder.find(price_key(order.side(), order.px)) {
-                ladder.remove(at);
+            if let Ok(index) = ladder.find(price_key(order.side(), order.px)) {
+                ladder.remove(index);
             }
             s.close_queue(order.level);
         } else {
-            queue.units -= align(shown.into(), order.exp(), self.scale).unwrap_or(0);
+            queue.units -= align(shown_units.into(), order.exp(), self.scale).unwrap_or(0);
             match order.prev {
                 NONE => queue.head = order.next,
                 prev => s.orders[prev as usize].next = order.next,
@@ -542,8 +551,8 @@ impl OrderBook {
         s.orders[slot as usize].level = NONE;
     }
 
-    fn put_aside(&mut self, s: &mut OrderStore, slot: u32) {
-        let first = std::mem::replace(&mut self.aside, slot);
+    fn add_unqueued(&mut self, s: &mut OrderStore, slot: u32) {
+        let first = std::mem::replace(&mut self.unqueued_head, slot);
         if first != NONE {
             s.orders[first as usize].prev = slot;
         }
@@ -551,10 +560,10 @@ impl OrderBook {
         (order.prev, order.next, order.level) = (NONE, first, NONE);
     }
 
-    fn leave_aside(&mut self, s: &mut OrderStore, slot: u32) {
+    fn remove_unqueued(&mut self, s: &mut OrderStore, slot: u32) {
         let order = s.orders[slot as usize];
         match order.prev {
-            NONE => self.aside = order.next,
+            NONE => self.unqueued_head = order.next,
             prev => s.orders[prev as usize].next = order.next,
         }
         if order.next != NONE {
@@ -566,11 +575,11 @@ impl OrderBook {
     #[cold]
     fn refine(&mut self, s: &mut OrderStore, scale: i8) -> bool {
         let all = || self.sides.iter().flat_map(PriceLadder::iter);
-        if all().any(|at| align(s.queues[at as usize].units, self.scale, scale).is_none()) {
+        if all().any(|queue_index| align(s.queues[queue_index as usize].units, self.scale, scale).is_none()) {
             return false;
         }
-        for at in all() {
-            let units = &mut s.queues[at as usize].units;
+        for queue_index in all() {
+            let units = &mut s.queues[queue_index as usize].units;
             *units = align(*units, self.scale, scale).unwrap_or(*units);
         }
         self.scale = scale;
@@ -578,7 +587,7 @@ impl OrderBook {
     }
 }
 
-/// The same order with its quantities in a finer power; none when they do not fit.
+/// Converts the order's quantities to a finer exponent, or returns `None` if they do not fit.
 #[cold]
 fn finer(mut order: StoredOrder, exp: i8) -> Option<StoredOrder> {
     let fits = |m: i64| align(m.into(), order.exp(), exp).and_then(|m| i64::try_from(m).ok());
@@ -587,12 +596,12 @@ fn finer(mut order: StoredOrder, exp: i8) -> Option<StoredOrder> {
 }
 
 fn chain(s: &OrderStore, head: u32) -> impl Iterator<Item = &StoredOrder> {
-    let mut at = head;
+    let mut slot = head;
     std::iter::from_fn(move || {
-        let order = s.orders.get(at as usize)?;
-        at = order.next;
+        let order = s.orders.get(slot as usize)?;
+        slot = order.next;
         Some(order)
     })
 }
 
-crate::state::state!(OrderBook { sides, scale, matching, aside, orders });
+crate::state::state!(OrderBook { sides, scale, matching, unqueued_head, orders });

@@ -5,8 +5,8 @@
 //! with a `depth` is by depth: 1 is the best; the levels from that depth on move back (`A`) or up (`D`). One without
 //! is by price. A quantity of zero deletes.
 //!
-//! A caller with instruments as numbers of its own, and no events, uses [`LevelBook`] by itself: a change costs some
-//! tens of nanoseconds, and says where it was.
+//! A caller with its own instrument numbers and without events uses [`LevelBook`] alone: a change costs some tens of
+//! nanoseconds and returns its place.
 
 use crate::fault::BookFault;
 use crate::value::{PriceLevel, price_key};
@@ -40,16 +40,16 @@ pub struct LevelBook {
 /// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelChangeOutcome {
-    /// The place from the best, from 1: where the level is, or was; 0 where no level was touched.
+    /// The depth of the level from the best, which is 1, now or before its removal. 0 if no level was changed.
     pub depth: u32,
-    /// The level as it is now, or as it was before it was removed.
+    /// The current level, or the level before it was removed.
     pub level: StoredLevel,
     /// The impossible statement of the change.
     pub fault: Option<BookFault>,
 }
 
 impl LevelChangeOutcome {
-    const fn none(fault: Option<BookFault>) -> Self {
+    const fn without_level(fault: Option<BookFault>) -> Self {
         Self { depth: 0, level: StoredLevel { px: Price::NONE.0, qty: (0, 0), orders: u32::MAX }, fault }
     }
 }
@@ -68,27 +68,27 @@ impl BookSide {
         self.unsorted = false;
     }
 
-    /// Whether the level at `at` is between its neighbours; that it is not, is noted.
+    /// Returns whether the level at `index` is between its neighbours. If it is not, marks the side as unsorted.
     #[inline(always)]
-    fn is_sorted_at(&mut self, side: Side, at: usize) -> bool {
-        let (worse, [here, better @ ..]) = self.rungs.split_at(at) else { return true };
-        let key = price_key(side, here.px);
-        let sorted = worse.last().is_none_or(|worse| price_key(side, worse.px) < key)
+    fn is_sorted_at(&mut self, side: Side, index: usize) -> bool {
+        let (worse, [rung, better @ ..]) = self.rungs.split_at(index) else { return true };
+        let key = price_key(side, rung.px);
+        let is_sorted = worse.last().is_none_or(|worse| price_key(side, worse.px) < key)
             && better.first().is_none_or(|better| price_key(side, better.px) > key);
-        if !sorted {
+        if !is_sorted {
             self.unsorted = true;
         }
-        sorted
+        is_sorted
     }
 
-    /// The last level that is no better than `key`.
+    /// Finds the last level that is no better than `key`.
     fn find(&self, side: Side, key: i64) -> Option<usize> {
         const NEAR: usize = 8;
         let no_better = |r: &StoredLevel| price_key(side, r.px) <= key;
         // From the touch, where most changes are.
         let (far, near) = self.rungs.split_at(self.rungs.len().saturating_sub(NEAR));
         match near.iter().rposition(no_better) {
-            Some(at) => Some(far.len() + at),
+            Some(index) => Some(far.len() + index),
             None if self.unsorted => far.iter().rposition(no_better),
             None => far.partition_point(no_better).checked_sub(1),
         }
@@ -107,13 +107,13 @@ pub struct StoredLevel {
 }
 
 impl StoredLevel {
-    /// It has a price, and a quantity.
+    /// Returns whether the level has a price and a quantity.
     #[inline(always)]
     fn is_whole(&self) -> bool {
         self.px != Price::NONE.0 && self.qty.0 > 0 && (-30..=30).contains(&self.qty.1)
     }
 
-    /// The level as views have it.
+    /// Converts the stored level to the level of the views.
     pub fn level(&self) -> PriceLevel {
         PriceLevel {
             px: Price(self.px),
@@ -143,7 +143,7 @@ pub enum LevelAction {
 pub struct LevelChange {
     /// The action on the level.
     pub action: LevelAction,
-    /// The side; none for both.
+    /// The side, or `None` for both sides.
     pub side: Option<Side>,
     /// [`Price::NONE`] for none.
     pub px: i64,
@@ -151,14 +151,15 @@ pub struct LevelChange {
     pub qty: Option<(i64, i8)>,
     /// The number of orders; [`u32::MAX`] if not published.
     pub orders: u32,
-    /// Its place from the best, from 1; none where it is known by its price.
+    /// The depth from the best level, which is 1. `None` if the price identifies the level.
     pub depth: Option<u64>,
 }
 
 /// The largest number of levels of a side, and the meaning of one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepthLimit {
-    /// The venue publishes no more: by depth, a new level on a full side makes the last one fall out, without a word.
+    /// The venue publishes at most this many levels. By depth, a new level on a full side silently removes the last
+    /// level.
     Published(u32),
     /// No more are kept. The venue has more, so whatever is left out is a fault.
     Kept(u32),
@@ -185,16 +186,16 @@ impl LevelBook {
     /// Takes a change; `levels_max` bounds each side.
     #[inline]
     pub fn apply(&mut self, change: &LevelChange, levels_max: DepthLimit) -> LevelChangeOutcome {
-        self.plain(change, levels_max).unwrap_or_else(|| self.apply_any(change, levels_max))
+        self.apply_simple(change, levels_max).unwrap_or_else(|| self.apply_any(change, levels_max))
     }
 
-    /// Applies the usual kinds of change: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::take`]. It
+    /// Applies the usual kinds of change: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::remove`]. It
     /// returns none for all others and changes nothing.
     #[inline]
-    fn plain(&mut self, change: &LevelChange, levels_max: DepthLimit) -> Option<LevelChangeOutcome> {
+    fn apply_simple(&mut self, change: &LevelChange, levels_max: DepthLimit) -> Option<LevelChangeOutcome> {
         let (side, depth) = (change.side?, u32::try_from(change.depth?).ok()?);
-        let (level, sorted) = match change.action {
-            LevelAction::Delete => (self.take(side, depth)?, true),
+        let (level, is_sorted) = match change.action {
+            LevelAction::Delete => (self.remove(side, depth)?, true),
             LevelAction::Clear | LevelAction::Set => return None,
             LevelAction::Add => {
                 let rung = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
@@ -205,23 +206,23 @@ impl LevelBook {
                 (rung, self.change(side, depth, rung)?)
             }
         };
-        Some(LevelChangeOutcome { depth, level, fault: (!sorted).then_some(BookFault::UnsortedLevel) })
+        Some(LevelChangeOutcome { depth, level, fault: (!is_sorted).then_some(BookFault::UnsortedLevel) })
     }
 
-    /// Takes out the level at a place from the best, from 1; none where there is none.
+    /// Removes the level at a depth, counted from 1 at the best level. Returns `None` if there is no such level.
     #[inline(always)]
-    pub fn take(&mut self, side: Side, depth: u32) -> Option<StoredLevel> {
+    pub fn remove(&mut self, side: Side, depth: u32) -> Option<StoredLevel> {
         let rungs = &mut self.sides[side as usize].rungs;
         if depth == 0 {
             return None;
         }
-        let at = rungs.len().checked_sub(depth as usize)?;
-        Some(rungs.remove(at))
+        let index = rungs.len().checked_sub(depth as usize)?;
+        Some(rungs.remove(index))
     }
 
-    /// Puts in a whole level at a place from the best, from 1. Returns whether it is between its neighbours. Returns
-    /// none where more is to be done, as where the place is none, or the side full. Then nothing is changed, and
-    /// [`LevelBook::apply`] handles it.
+    /// Inserts a complete level at a depth, counted from 1 at the best level. Returns whether the level is between its
+    /// neighbours. Returns `None` and changes nothing if more work is needed, such as for an invalid depth or a full
+    /// side. [`LevelBook::apply`] then handles it.
     #[inline(always)]
     pub fn add(&mut self, side: Side, depth: u32, rung: StoredLevel, levels_max: DepthLimit) -> Option<bool> {
         let half = &mut self.sides[side as usize];
@@ -229,14 +230,14 @@ impl LevelBook {
         if depth == 0 || !rung.is_whole() || rungs.len() >= levels_max.get() {
             return None;
         }
-        let at = (rungs.len() + 1).checked_sub(depth as usize)?;
+        let index = (rungs.len() + 1).checked_sub(depth as usize)?;
         rungs.push(rung);
-        let moved = &mut rungs[at..];
+        let moved = &mut rungs[index..];
         for n in (1..moved.len()).rev() {
             moved[n] = moved[n - 1];
         }
         moved[0] = rung;
-        Some(half.is_sorted_at(side, at))
+        Some(half.is_sorted_at(side, index))
     }
 
     /// Puts a whole level in the place of another one; as [`LevelBook::add`].
@@ -246,9 +247,9 @@ impl LevelBook {
         if depth == 0 || !rung.is_whole() {
             return None;
         }
-        let at = half.rungs.len().checked_sub(depth as usize)?;
-        half.rungs[at] = rung;
-        Some(half.is_sorted_at(side, at))
+        let index = half.rungs.len().checked_sub(depth as usize)?;
+        half.rungs[index] = rung;
+        Some(half.is_sorted_at(side, index))
     }
 
     /// Applies a change of any kind.
@@ -259,21 +260,23 @@ impl LevelBook {
                 Some(side) => self.sides[side as usize].clear(),
                 None => self.clear(),
             }
-            return LevelChangeOutcome::none(None);
+            return LevelChangeOutcome::without_level(None);
         }
-        let Some(side) = change.side else { return LevelChangeOutcome::none(Some(BookFault::BadLevel)) };
+        let Some(side) = change.side else {
+            return LevelChangeOutcome::without_level(Some(BookFault::BadLevel));
+        };
         let rung = match (change.action, change.qty) {
             (LevelAction::Delete, _) => None,
             (_, Some(qty)) if qty.0 >= 0 && qty.1.unsigned_abs() <= 30 => {
                 (qty.0 > 0).then_some(StoredLevel { px: change.px, qty, orders: change.orders })
             }
-            _ => return LevelChangeOutcome::none(Some(BookFault::BadQuantity)),
+            _ => return LevelChangeOutcome::without_level(Some(BookFault::BadQuantity)),
         };
         let half = &mut self.sides[side as usize];
         let Some(depth) = change.depth else { return by_price(half, side, change, rung, levels_max.get()) };
-        let done = by_depth(&mut half.rungs, side, change, rung, depth, levels_max);
-        half.unsorted |= done.fault == Some(BookFault::UnsortedLevel);
-        done
+        let outcome = by_depth(&mut half.rungs, side, change, rung, depth, levels_max);
+        half.unsorted |= outcome.fault == Some(BookFault::UnsortedLevel);
+        outcome
     }
 
     /// Takes all levels out.
@@ -281,26 +284,26 @@ impl LevelBook {
         self.sides.iter_mut().for_each(BookSide::clear);
     }
 
-    /// The number of levels of a side.
+    /// Counts the levels of a side.
     #[inline]
     pub fn levels(&self, side: Side) -> usize {
         self.sides[side as usize].rungs.len()
     }
 
-    /// The best level of a side.
+    /// Returns the best level of a side.
     #[inline]
     pub fn best(&self, side: Side) -> Option<&StoredLevel> {
         self.sides[side as usize].rungs.last()
     }
 
-    /// The level at a place from the best, from 1.
+    /// Returns the level at a depth. Depth 1 is the best level.
     #[inline]
     pub fn level_at(&self, side: Side, depth: usize) -> Option<&StoredLevel> {
         let rungs = &self.sides[side as usize].rungs;
-        rungs.len().checked_sub(depth).filter(|_| depth > 0).map(|at| &rungs[at])
+        rungs.len().checked_sub(depth).filter(|_| depth > 0).map(|index| &rungs[index])
     }
 
-    /// Best first.
+    /// Returns the levels of a side, best first.
     pub fn iter(&self, side: Side) -> impl ExactSizeIterator<Item = &StoredLevel> + Clone {
         self.sides[side as usize].rungs.iter().rev()
     }
@@ -314,39 +317,39 @@ fn by_price(
     levels_max: usize,
 ) -> LevelChangeOutcome {
     if change.px == Price::NONE.0 {
-        return LevelChangeOutcome::none(Some(BookFault::BadLevel));
+        return LevelChangeOutcome::without_level(Some(BookFault::BadLevel));
     }
-    let at = half.find(side, price_key(side, change.px));
+    let nearest_index = half.find(side, price_key(side, change.px));
     let rungs = &mut half.rungs;
-    let found = at.filter(|&at| rungs[at].px == change.px);
-    let (place, level) = match (found, rung) {
-        (Some(at), None) => (rungs.len() - at, rungs.remove(at)),
-        (Some(at), Some(rung)) => {
-            rungs[at] = rung;
-            (rungs.len() - at, rung)
+    let match_index = nearest_index.filter(|&index| rungs[index].px == change.px);
+    let (depth, level) = match (match_index, rung) {
+        (Some(index), None) => (rungs.len() - index, rungs.remove(index)),
+        (Some(index), Some(rung)) => {
+            rungs[index] = rung;
+            (rungs.len() - index, rung)
         }
         (None, None) => {
-            // A venue that says what is left at a price, 0, does not say that there was a level.
+            // A venue that states a remaining quantity of 0 at a price does not say that there was a level.
             let says_quantity = change.qty.is_some_and(|(mantissa, _)| mantissa == 0);
             let is_known =
                 change.action == LevelAction::Set || (change.action == LevelAction::Delete && says_quantity);
-            return LevelChangeOutcome::none((!is_known).then_some(BookFault::UnknownLevel));
+            return LevelChangeOutcome::without_level((!is_known).then_some(BookFault::UnknownLevel));
         }
         (None, Some(_)) if rungs.len() >= levels_max => {
-            return LevelChangeOutcome::none(Some(BookFault::LevelsFull));
+            return LevelChangeOutcome::without_level(Some(BookFault::LevelsFull));
         }
         (None, Some(rung)) => {
-            let at = at.map_or(0, |at| at + 1);
-            rungs.insert(at, rung);
-            (rungs.len() - at, rung)
+            let insert_index = nearest_index.map_or(0, |index| index + 1);
+            rungs.insert(insert_index, rung);
+            (rungs.len() - insert_index, rung)
         }
     };
-    let fault = match (change.action, found) {
+    let fault = match (change.action, match_index) {
         (LevelAction::Add, Some(_)) => Some(BookFault::DuplicateLevel),
         (LevelAction::Change, None) => Some(BookFault::UnknownLevel),
         _ => None,
     };
-    LevelChangeOutcome { depth: place as u32, level, fault }
+    LevelChangeOutcome { depth: depth as u32, level, fault }
 }
 
 fn by_depth(
@@ -357,11 +360,11 @@ fn by_depth(
     depth: u64,
     levels_max: DepthLimit,
 ) -> LevelChangeOutcome {
-    let refuse = |fault| LevelChangeOutcome::none(Some(fault));
+    let refuse = |fault| LevelChangeOutcome::without_level(Some(fault));
     // Counted from the end: the level at depth d is the d-th last.
     let from_end = usize::try_from(depth).unwrap_or(usize::MAX);
-    let at = match rungs.len().checked_sub(from_end) {
-        Some(at) if depth > 0 && change.action != LevelAction::Set => at,
+    let index = match rungs.len().checked_sub(from_end) {
+        Some(index) if depth > 0 && change.action != LevelAction::Set => index,
         // Right after the last one there is room for a new level.
         None if change.action == LevelAction::Add && from_end == rungs.len() + 1 => {
             return match rung {
@@ -370,7 +373,7 @@ fn by_depth(
                 Some(_) if rungs.len() >= levels_max.get() => refuse(BookFault::LevelsFull),
                 Some(rung) => {
                     rungs.insert(0, rung);
-                    placed(rungs, side, 0)
+                    outcome_at(rungs, side, 0)
                 }
             };
         }
@@ -379,43 +382,46 @@ fn by_depth(
     match (change.action, rung) {
         (LevelAction::Add, None) => return refuse(BookFault::BadQuantity),
         (_, None) => {
-            return LevelChangeOutcome { depth: from_end as u32, level: rungs.remove(at), fault: None };
+            return LevelChangeOutcome { depth: from_end as u32, level: rungs.remove(index), fault: None };
         }
         (LevelAction::Add, Some(_)) if change.px == Price::NONE.0 => return refuse(BookFault::BadLevel),
         (LevelAction::Add, Some(rung)) => {
-            // A venue of fixed depth does not say that its last level falls out. Where the bound is ours alone it has that level.
+            // A venue of fixed depth does not report that its last level is removed. If the bound is unitape's own, the
+            // venue still has that level.
             if rungs.len() >= levels_max.get() {
                 rungs.remove(0);
-                rungs.insert(at, rung);
-                let done = placed(rungs, side, at);
+                rungs.insert(index, rung);
+                let outcome = outcome_at(rungs, side, index);
                 return match levels_max {
-                    DepthLimit::Published(_) => done,
-                    DepthLimit::Kept(_) => LevelChangeOutcome { fault: Some(BookFault::LevelsFull), ..done },
+                    DepthLimit::Published(_) => outcome,
+                    DepthLimit::Kept(_) => {
+                        LevelChangeOutcome { fault: Some(BookFault::LevelsFull), ..outcome }
+                    }
                 };
             }
-            rungs.insert(at + 1, rung);
-            return placed(rungs, side, at + 1);
+            rungs.insert(index + 1, rung);
+            return outcome_at(rungs, side, index + 1);
         }
         (_, Some(rung)) => {
-            let px = if change.px == Price::NONE.0 { rungs[at].px } else { change.px };
-            rungs[at] = StoredLevel { px, ..rung };
+            let px = if change.px == Price::NONE.0 { rungs[index].px } else { change.px };
+            rungs[index] = StoredLevel { px, ..rung };
         }
     }
-    placed(rungs, side, at)
+    outcome_at(rungs, side, index)
 }
 
-/// A level was put at `at`; it is a fault if it is not between its neighbours.
-fn placed(rungs: &[StoredLevel], side: Side, at: usize) -> LevelChangeOutcome {
-    let fault = sorted_at(rungs, side, at).err();
-    LevelChangeOutcome { depth: (rungs.len() - at) as u32, level: rungs[at], fault }
+/// Makes the outcome for a level at `index`. The outcome has a fault if the level is not between its neighbours.
+fn outcome_at(rungs: &[StoredLevel], side: Side, index: usize) -> LevelChangeOutcome {
+    let fault = sorted_at(rungs, side, index).err();
+    LevelChangeOutcome { depth: (rungs.len() - index) as u32, level: rungs[index], fault }
 }
 
-/// Whether the level at `at` is between its neighbours.
-fn sorted_at(rungs: &[StoredLevel], side: Side, at: usize) -> LevelResult {
-    let key = |at: usize| rungs.get(at).map(|r| price_key(side, r.px));
-    let here = key(at);
-    let above_worse = at == 0 || key(at - 1) < here;
-    let below_better = key(at + 1).is_none_or(|k| Some(k) > here);
+/// Fails unless the level at `index` is between its neighbours.
+fn sorted_at(rungs: &[StoredLevel], side: Side, index: usize) -> LevelResult {
+    let key = |neighbour: usize| rungs.get(neighbour).map(|r| price_key(side, r.px));
+    let own_key = key(index);
+    let above_worse = index == 0 || key(index - 1) < own_key;
+    let below_better = key(index + 1).is_none_or(|k| Some(k) > own_key);
     if above_worse && below_better { Ok(()) } else { Err(BookFault::UnsortedLevel) }
 }
 

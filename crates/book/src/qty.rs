@@ -6,7 +6,7 @@
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Amount, Decimal};
 
-/// A quantity of one order, as its event has it or as [`settle`] leaves it: `mantissa` × 10^`exponent`.
+/// A quantity of one order, as its event has it or as [`normalize`] leaves it: `mantissa` × 10^`exponent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OrderQuantity {
     pub mantissa: i64,
@@ -14,14 +14,14 @@ pub(crate) struct OrderQuantity {
 }
 
 impl OrderQuantity {
-    /// Its mantissa in 10^`exponent`; none when it is none or does not fit.
+    /// Returns the mantissa in units of 10^`exponent`. Returns `None` if the quantity is absent or does not fit.
     #[inline]
     pub fn units(self, exponent: i8) -> Option<i64> {
         align(self.mantissa.into(), self.exponent, exponent).and_then(|m| i64::try_from(m).ok())
     }
 }
 
-/// `m × 10^from` as a whole number of `10^to`; none when it is none or does not fit.
+/// Converts `m × 10^from` to a whole number of `10^to`. Returns `None` if it is not whole or does not fit.
 #[inline]
 pub(crate) fn align(m: i128, from: i8, to: i8) -> Option<i128> {
     if from == to {
@@ -36,9 +36,10 @@ fn align_unequal(m: i128, from: i8, to: i8) -> Option<i128> {
     m.checked_mul(*POW10.get(usize::try_from(k).ok()?)?)
 }
 
-/// A quantity with an exponent at or below zero where it fits, so that whole numbers of shares all have the same.
+/// Gives a quantity an exponent at or below zero where it fits, so that all whole numbers of shares have the same
+/// exponent.
 #[inline]
-pub(crate) fn settle(qty: OrderQuantity) -> Option<OrderQuantity> {
+pub(crate) fn normalize(qty: OrderQuantity) -> Option<OrderQuantity> {
     match qty.exponent {
         0 => Some(qty),
         e @ 1..=18 => match qty.mantissa.checked_mul(POW10[e as usize] as i64) {
@@ -49,13 +50,13 @@ pub(crate) fn settle(qty: OrderQuantity) -> Option<OrderQuantity> {
     }
 }
 
-/// The quantity `m × 10^e` for users.
+/// Makes the quantity `m × 10^e` for users.
 pub(crate) fn amount(m: i128, e: i8) -> Amount {
     // A sum of quantities has at most three digits more than i64 and its exponent can only grow.
     Amount::new(m, e).unwrap_or(Amount::from_canonical(m, e))
 }
 
-/// The quantity `m × 10^e` of an order for users.
+/// Makes an order's quantity `m × 10^e` for users.
 pub(crate) fn decimal(m: i64, e: i8) -> Decimal {
     Decimal::new(m, e).unwrap_or(Decimal::from_canonical(m, e))
 }
@@ -71,16 +72,16 @@ impl AggregateQuantity {
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0 };
 }
 
-/// The sum of two quantities, none when it does not fit.
+/// Adds two quantities. Returns `None` if the sum does not fit.
 pub(crate) fn add(a: AggregateQuantity, b: AggregateQuantity) -> Option<AggregateQuantity> {
     let exponent = a.exponent.min(b.exponent);
     let [a, b] = [a, b].map(|q| align(q.mantissa, q.exponent, exponent));
     Some(AggregateQuantity { mantissa: a?.checked_add(b?)?, exponent })
 }
 
-/// Whether two quantities are equal.
+/// Returns whether two quantities are equal.
 #[inline]
-pub(crate) fn same(a: AggregateQuantity, b: AggregateQuantity) -> bool {
+pub(crate) fn is_same(a: AggregateQuantity, b: AggregateQuantity) -> bool {
     if a.exponent == b.exponent { a.mantissa == b.mantissa } else { same_unequal(a, b) }
 }
 
@@ -109,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A digit lost on the way from one power to another would show in no test with round lots.
+        /// Fails if a digit is lost between two exponents, which no test with round lots would show.
         #[test]
         fn aligning_is_exact_or_refused(m in any::<i64>(), from in -30i8..=11, to in -30i8..=11) {
             match align(m.into(), from, to) {
@@ -117,19 +118,19 @@ mod tests {
                 None => prop_assert!(to > from || i32::from(from) - i32::from(to) > 19),
             }
             let OrderQuantity { mantissa: n, exponent: e } =
-                settle(OrderQuantity { mantissa: m, exponent: from }).unwrap();
+                normalize(OrderQuantity { mantissa: m, exponent: from }).unwrap();
             prop_assert_eq!(amount(n.into(), e), amount(m.into(), from));
             prop_assert!(e <= 0 || n == m);
         }
 
         #[test]
         fn sums_are_exact(a in any::<i64>(), b in any::<i64>(), e in -9i8..=9, f in -9i8..=9) {
-            let of = |mantissa, exponent| AggregateQuantity { mantissa, exponent };
-            let sum = add(of(a.into(), e), of(b.into(), f)).unwrap();
+            let quantity = |mantissa, exponent| AggregateQuantity { mantissa, exponent };
+            let sum = add(quantity(a.into(), e), quantity(b.into(), f)).unwrap();
             prop_assert_eq!(sum.exponent, e.min(f));
             let (a, b) = (align(a.into(), e, -9).unwrap(), align(b.into(), f, -9).unwrap());
-            prop_assert!(same(sum, of(a + b, -9)));
-            prop_assert!(!same(sum, of(a + b + 1, -9)));
+            prop_assert!(is_same(sum, quantity(a + b, -9)));
+            prop_assert!(!is_same(sum, quantity(a + b + 1, -9)));
         }
     }
 
@@ -137,10 +138,10 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for e in [i8::MIN, -31, 31, i8::MAX] {
-            assert_eq!(settle(OrderQuantity { mantissa: 1, exponent: e }), None);
+            assert_eq!(normalize(OrderQuantity { mantissa: 1, exponent: e }), None);
         }
         assert_eq!(align(1, i8::MAX, i8::MIN), None);
-        let of = |mantissa| AggregateQuantity { mantissa, exponent: 0 };
-        assert!(add(of(i128::MAX), of(1)).is_none());
+        let quantity = |mantissa| AggregateQuantity { mantissa, exponent: 0 };
+        assert!(add(quantity(i128::MAX), quantity(1)).is_none());
     }
 }

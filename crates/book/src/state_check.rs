@@ -1,4 +1,4 @@
-//! Whether the parts of books that were read from bytes refer to each other as they do in books that events have made.
+//! Checks of books that were read from bytes: their parts must refer to each other as in books that events made.
 //!
 //! ```text
 //!   listing ─▶ ladder ─▶ queue ─▶ order ⇄ order ⇄ order     every slot is in one chain, or free, and counts and sums agree
@@ -17,26 +17,27 @@ use unitape_model::Side;
 use unitape_model::num::EXPONENT_MAX;
 
 impl Books {
-    /// Whether all slots, counts and sums agree.
+    /// Returns whether all slots, counts and sums agree.
     pub(crate) fn is_consistent(&self) -> bool {
         self.has_consistent_orders().is_some() && self.has_consistent_groups() && self.losses.is_consistent()
     }
 
     fn has_consistent_orders(&self) -> Option<()> {
         let mut slots = SlotSet::of_free(&self.store)?;
-        for (at, listing) in self.listings.iter().enumerate() {
-            slots.visit(&self.store, u32::try_from(at).ok()?, &listing.orders)?;
+        for (listing_index, listing) in self.listings.iter().enumerate() {
+            slots.visit(&self.store, u32::try_from(listing_index).ok()?, &listing.orders)?;
         }
         slots.are_all_met().then_some(())
     }
 
-    /// Each listing is in the group of its instrument, once, unless it is a price over all venues; no key is there twice.
+    /// Returns whether each listing is in the group of its instrument once, unless it is a price over all venues. No
+    /// key may be there twice.
     fn has_consistent_groups(&self) -> bool {
-        let is_member = |listing: &ListingBooks, at: u32| {
+        let is_member = |listing: &ListingBooks, listing_index: u32| {
             let group = self.groups.get(listing.group as usize);
             group.is_some_and(|group| {
                 group.instrument == listing.instrument
-                    && group.listings.binary_search(&at).is_ok() != listing.consolidated
+                    && group.listings.binary_search(&listing_index).is_ok() != listing.consolidated
             })
         };
         // In the order in which they were met: their numbers rise.
@@ -44,7 +45,7 @@ impl Books {
         let members: usize = self.groups.iter().map(|group| group.listings.len()).sum();
         members_rise
             && members == self.listings.iter().filter(|listing| !listing.consolidated).count()
-            && self.listings.iter().zip(0..).all(|(listing, at)| is_member(listing, at))
+            && self.listings.iter().zip(0..).all(|(listing, listing_index)| is_member(listing, listing_index))
             && self.index.len() == self.listings.len()
             && self.group_index.len() == self.groups.len()
             && self.listings.len() <= self.options.listings_max as usize
@@ -58,46 +59,47 @@ struct SlotSet {
 }
 
 impl SlotSet {
-    /// The free slots of both slabs; none where one is free twice, or is not there.
+    /// Collects the free slots of both slabs. Returns `None` if a slot is free twice or does not exist.
     fn of_free(store: &OrderStore) -> Option<Self> {
         let mut this =
             Self { orders: vec![false; store.orders.len()], queues: vec![false; store.queues.len()] };
         let (orders, queues) = store.free_slots();
-        orders.iter().try_for_each(|slot| meet(&mut this.orders, *slot))?;
-        queues.iter().try_for_each(|slot| meet(&mut this.queues, *slot))?;
+        orders.iter().try_for_each(|slot| mark_met(&mut this.orders, *slot))?;
+        queues.iter().try_for_each(|slot| mark_met(&mut this.queues, *slot))?;
         Some(this)
     }
 
-    /// Meets the slots of a book, and compares what they hold with each other.
+    /// Visits the slots of a book and compares their contents with each other.
     fn visit(&mut self, store: &OrderStore, listing: u32, book: &OrderBook) -> Option<()> {
         let mut orders = 0;
         for side in Side::BOTH {
             let ladder = book.ladder(side);
             ladder.is_sorted().then_some(())?;
             for (key, level) in ladder.entries() {
-                meet(&mut self.queues, level)?;
+                mark_met(&mut self.queues, level)?;
                 let queue = &store.queues[level as usize];
                 let mut units = 0i128;
                 let (count, last) = self.walk(store, listing, queue.head, |slot, order| {
-                    let shown = align(store.shown_quantity(slot).into(), order.exp(), book.scale())?;
-                    units = units.checked_add(shown)?;
+                    let shown_units = align(store.shown_quantity(slot).into(), order.exp(), book.scale())?;
+                    units = units.checked_add(shown_units)?;
                     (order.level == level && order.side() == side && order.px == queue.px).then_some(())
                 })?;
-                let found = (key, last, count, units);
-                (found == (price_key(side, queue.px), queue.tail, queue.orders, queue.units)).then_some(())?;
+                let actual = (key, last, count, units);
+                (actual == (price_key(side, queue.px), queue.tail, queue.orders, queue.units))
+                    .then_some(())?;
                 (count > 0).then_some(())?;
                 orders += count;
             }
         }
         let mut has_matching = book.matching() == NONE;
-        let (aside, _) = self.walk(store, listing, book.first_aside(), |slot, order| {
+        let (unqueued_count, _) = self.walk(store, listing, book.first_unqueued(), |slot, order| {
             has_matching |= slot == book.matching();
             (order.level == NONE).then_some(())
         })?;
-        (has_matching && orders + aside == book.orders()).then_some(())
+        (has_matching && orders + unqueued_count == book.orders()).then_some(())
     }
 
-    /// Meets the orders of a chain, and gives their number and the last one.
+    /// Walks the orders of a chain. Returns their number and the last order.
     fn walk(
         &mut self,
         store: &OrderStore,
@@ -107,7 +109,7 @@ impl SlotSet {
     ) -> Option<(u32, u32)> {
         let (mut count, mut last, mut next) = (0, NONE, head);
         while next != NONE {
-            meet(&mut self.orders, next)?;
+            mark_met(&mut self.orders, next)?;
             let order = &store.orders[next as usize];
             let is_sound = order.prev == last
                 && order.listing() == listing
@@ -123,12 +125,12 @@ impl SlotSet {
     }
 
     fn are_all_met(&self) -> bool {
-        self.orders.iter().chain(&self.queues).all(|met| *met)
+        self.orders.iter().chain(&self.queues).all(|is_met| *is_met)
     }
 }
 
-/// Marks a slot; none where it was met already, or is not there.
-fn meet(slots: &mut [bool], slot: u32) -> Option<()> {
-    let met = slots.get_mut(slot as usize)?;
-    (!std::mem::replace(met, true)).then_some(())
+/// Marks a slot. Returns `None` if the slot was met already or does not exist.
+fn mark_met(slots: &mut [bool], slot: u32) -> Option<()> {
+    let is_met = slots.get_mut(slot as usize)?;
+    (!std::mem::replace(is_met, true)).then_some(())
 }

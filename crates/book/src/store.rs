@@ -6,7 +6,7 @@
 //!                                          levels  ┌ quantity, orders, first and last in line ────┐ 48 bytes
 //! ```
 //!
-//! Slots are used again, so nothing is allocated once the slabs have grown to what is live at a time.
+//! Slots are used again, so nothing is allocated once the slabs have grown to the greatest number of live orders.
 
 use crate::qty::{self, OrderQuantity};
 use crate::state::State;
@@ -36,7 +36,8 @@ pub(crate) struct StoredOrder {
     pub next: u32,
     /// Its level, [`NONE`] when it is in no queue.
     pub level: u32,
-    /// 23 bits of listing, 1 that says: only a part of it is shown, 6 of exponent, 1 of side, 1: never enters a queue.
+    /// 23 bits of listing, 1 for a partly shown order, 6 of exponent, 1 of side, 1 for an order that never enters a
+    /// queue.
     pub tags: u32,
 }
 
@@ -68,7 +69,7 @@ impl StoredOrder {
         if self.tags >> 30 & 1 == 0 { Side::Buy } else { Side::Sell }
     }
 
-    /// Whether it never enters a queue.
+    /// Returns whether the order is hidden, which means that it never enters a queue.
     #[inline]
     pub fn hidden(&self) -> bool {
         self.tags >> 31 != 0
@@ -86,7 +87,7 @@ impl StoredOrder {
         self
     }
 
-    /// Whether only a part of it is shown; how much is in the [`OrderStore`].
+    /// Returns whether the order shows only a part of its quantity. The [`OrderStore`] holds the shown part.
     #[inline]
     pub fn is_partly_shown(&self) -> bool {
         self.tags >> 23 & 1 != 0
@@ -138,7 +139,7 @@ impl OrderStore {
         }
     }
 
-    /// Live orders.
+    /// Counts the live orders.
     pub fn len(&self) -> usize {
         self.index.len()
     }
@@ -147,15 +148,15 @@ impl OrderStore {
         self.len() >= self.orders_max as usize
     }
 
-    /// The slot of an order.
+    /// Looks up the slot of an order.
     #[inline]
     pub fn find(&self, listing: u32, oid: &OrderId) -> Option<u32> {
         let orders = &self.orders;
-        let same = |&slot: &u32| {
+        let is_same = |&slot: &u32| {
             let order = &orders[slot as usize];
             order.oid == *oid && order.listing() == listing
         };
-        self.index.find(hash(&self.hasher, listing, oid), same).copied()
+        self.index.find(hash(&self.hasher, listing, oid), is_same).copied()
     }
 
     /// Takes in an order that is not there yet.
@@ -178,7 +179,7 @@ impl OrderStore {
         slot
     }
 
-    /// The visible quantity of the order in a slot, in its power.
+    /// Returns the visible quantity of the order in a slot, in units of the order's exponent.
     #[inline]
     pub fn shown_quantity(&self, slot: u32) -> i64 {
         let order = &self.orders[slot as usize];
@@ -198,11 +199,11 @@ impl OrderStore {
         self.displays.insert(slot, display);
     }
 
-    /// An order as users see it.
+    /// Makes the view of an order that users see.
     pub fn view(&self, order: &StoredOrder) -> OrderView {
         let (left, exp) = (order.left, order.exp());
         let slot = || self.find(order.listing(), &order.oid);
-        let shown = if order.is_partly_shown() {
+        let shown_units = if order.is_partly_shown() {
             slot().map_or(left, |slot| self.shown_quantity(slot))
         } else {
             left
@@ -212,18 +213,18 @@ impl OrderStore {
             side: order.side(),
             px: Price(order.px).as_option(),
             left: qty::decimal(left, exp),
-            shown: qty::decimal(shown, exp),
-            done: qty::decimal(order.done, exp),
+            visible_qty: qty::decimal(shown_units, exp),
+            executed_qty: qty::decimal(order.done, exp),
             queued: order.level != NONE,
         }
     }
 
-    /// The slots of orders and of queues that are free.
+    /// Returns the free slots of orders and the free slots of queues.
     pub fn free_slots(&self) -> (&[u32], &[u32]) {
         (&self.free_orders, &self.free_queues)
     }
 
-    /// Whether the shown quantity of the order in a slot is limited.
+    /// Returns whether the order in a slot limits its shown quantity.
     pub fn has_display(&self, slot: u32) -> bool {
         self.displays.contains_key(&slot)
     }
@@ -235,18 +236,18 @@ impl OrderStore {
             self.displays.remove(&slot);
         }
         let hash = hash(&self.hasher, order.listing(), &order.oid);
-        if let Ok(entry) = self.index.find_entry(hash, |&at| at == slot) {
+        if let Ok(entry) = self.index.find_entry(hash, |&entry_slot| entry_slot == slot) {
             entry.remove();
             self.free_orders.push(slot);
         }
     }
 
-    /// A price whose first order is `head`.
+    /// Stores a new queue and returns its index.
     pub fn open_queue(&mut self, queue: PriceQueue) -> u32 {
         match self.free_queues.pop() {
-            Some(at) => {
-                self.queues[at as usize] = queue;
-                at
+            Some(queue_index) => {
+                self.queues[queue_index as usize] = queue;
+                queue_index
             }
             None => {
                 self.queues.push(queue);
@@ -255,8 +256,8 @@ impl OrderStore {
         }
     }
 
-    pub fn close_queue(&mut self, at: u32) {
-        self.free_queues.push(at);
+    pub fn close_queue(&mut self, queue_index: u32) {
+        self.free_queues.push(queue_index);
     }
 }
 
@@ -266,10 +267,10 @@ fn hash(hasher: &DefaultHashBuilder, listing: u32, oid: &OrderId) -> u64 {
     hasher.hash_one((a, b, c, listing))
 }
 
-/// The 24 bytes as three words.
+/// Splits the 24 bytes into three words.
 #[inline]
 fn words(bytes: &[u8; 24]) -> [u64; 3] {
-    [0, 8, 16].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")))
+    [0, 8, 16].map(|offset| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes")))
 }
 
 crate::state::state!(StoredOrder { oid, px, left, done, prev, next, level, tags });
@@ -277,22 +278,22 @@ crate::state::state!(PriceQueue { units, px, head, tail, orders });
 
 impl OrderStore {
     /// Puts the slabs into bytes, slot by slot.
-    pub fn put(&self, out: &mut Vec<u8>) {
-        self.orders.put(out);
-        self.queues.put(out);
-        self.free_orders.put(out);
-        self.free_queues.put(out);
-        self.displays.put(out);
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.orders.encode(out);
+        self.queues.encode(out);
+        self.free_orders.encode(out);
+        self.free_queues.encode(out);
+        self.displays.encode(out);
     }
 
-    /// Reads the slabs, and makes the index again; none where an order is there twice.
-    pub fn get(orders_max: u32, input: &mut &[u8]) -> Option<Self> {
+    /// Reads the slabs and makes the index again. Returns `None` if an order is there twice.
+    pub fn decode(orders_max: u32, input: &mut &[u8]) -> Option<Self> {
         let mut this = Self {
-            orders: State::get(input)?,
-            queues: State::get(input)?,
-            free_orders: State::get(input)?,
-            free_queues: State::get(input)?,
-            displays: State::get(input)?,
+            orders: State::decode(input)?,
+            queues: State::decode(input)?,
+            free_orders: State::decode(input)?,
+            free_queues: State::decode(input)?,
+            displays: State::decode(input)?,
             ..Self::new(orders_max)
         };
         let mut is_free = vec![false; this.orders.len()];
@@ -307,11 +308,11 @@ impl OrderStore {
         this.index.reserve(orders.len() - this.free_orders.len().min(orders.len()), hash_of);
         for slot in (0..orders.len() as u32).filter(|slot| !is_free[*slot as usize]) {
             let order = &orders[slot as usize];
-            let same = |at: &u32| {
-                let other = &orders[*at as usize];
-                other.oid == order.oid && other.listing() == order.listing()
+            let is_same = |other_slot: &u32| {
+                let other_order = &orders[*other_slot as usize];
+                other_order.oid == order.oid && other_order.listing() == order.listing()
             };
-            match this.index.entry(hash_of(&slot), same, hash_of) {
+            match this.index.entry(hash_of(&slot), is_same, hash_of) {
                 Entry::Vacant(entry) => _ = entry.insert(slot),
                 Entry::Occupied(_) => return None,
             }
@@ -324,7 +325,7 @@ impl OrderStore {
 mod tests {
     use super::*;
 
-    /// The small things share one word; one that spills over changes its neighbour.
+    /// Fails if a small field spills over and changes its neighbour in the shared word.
     #[test]
     fn tags_keep_to_their_bits() {
         let oid = OrderId([7; 24]);

@@ -15,12 +15,12 @@ pub struct TapeBooks {
     pub names: DefinitionTable,
     /// The books.
     pub books: Books,
-    /// Venues among which the one of all venues was looked for.
+    /// The number of venues among which the venue for all venues was looked up.
     venues: u32,
     /// Losses of listings whose names no definition has given yet.
     unnamed: Vec<UnresolvedLoss>,
     /// Instruments and venues among which these were looked for.
-    known: [u32; 2],
+    name_counts: [u32; 2],
 }
 
 /// A loss that names an instrument or a venue which has no id yet.
@@ -37,15 +37,15 @@ const UNNAMED_MAX: usize = 4096;
 pub const ALL_VENUES: &str = "NBBO";
 
 impl TapeBooks {
-    /// No books, at the start of a tape.
+    /// Makes the empty books for the start of a tape.
     pub fn new(options: BookOptions) -> Self {
         Self::with_names(options, DefinitionTable::default())
     }
 
-    /// No books, and names that are known already: those of a tape whose first segments are gone.
+    /// Makes empty books with names that are already known. A tape whose first segments are gone needs these names.
     pub fn with_names(options: BookOptions, names: DefinitionTable) -> Self {
         let mut this =
-            Self { names, books: Books::new(options), venues: 0, unnamed: Vec::new(), known: [0; 2] };
+            Self { names, books: Books::new(options), venues: 0, unnamed: Vec::new(), name_counts: [0; 2] };
         let sources: Vec<u32> = this.names.sources().map(|(id, _)| id).collect();
         sources.into_iter().for_each(|id| this.define_source(id));
         this
@@ -56,10 +56,10 @@ impl TapeBooks {
         self.books.on_missing_part_of_all()
     }
 
-    /// Applies the next frame of the tape, bookkeeping as well, and returns what changed.
+    /// Applies the next frame of the tape, bookkeeping as well, and returns the changes.
     ///
     /// # Errors
-    /// The error of [`DefinitionTable::admit_frame`]: a foreign or damaged tape.
+    /// Fails as [`DefinitionTable::admit_frame`] does: the tape is foreign or damaged.
     #[inline]
     pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[BookChange], Error> {
         let event = self.names.admit_frame(frame);
@@ -95,7 +95,7 @@ impl TapeBooks {
         self.books.define_source(id, &source.feed, kind);
     }
 
-    /// A message that did not become events: what it was about is in fields of no place of their own.
+    /// Applies a quarantined message. Its instrument and venue are in unmapped fields.
     #[cold]
     fn on_quarantine(&mut self, event: &Event<'_>) -> &[BookChange] {
         match TapeGap::from_event(event) {
@@ -119,7 +119,7 @@ impl TapeBooks {
             (Some(Some(instrument)), Some(Some(venue))) => {
                 self.books.on_loss(event, u16::try_from(venue).ok(), Some(InstrumentId(instrument)))
             }
-            // No book of it is there. The first event of one comes after definitions.
+            // It has no book. The first event of an instrument comes after its definitions.
             _ if self.unnamed.len() < UNNAMED_MAX => {
                 let instrument = instrument.unwrap_or_default();
                 self.unnamed.push(UnresolvedLoss { instrument, venue, frame: event.bytes().into() });
@@ -129,8 +129,8 @@ impl TapeBooks {
         }
     }
 
-    /// The number of losses (messages in quarantine) of instruments that have no book at all, of this instrument and venue if
-    /// they are given.
+    /// Counts the losses (quarantined messages) of instruments that have no book. Counts only those of `instrument` and
+    /// `venue` where they are given.
     pub fn losses_without_book(&self, instrument: Option<&[u8]>, venue: Option<&[u8]>) -> u64 {
         let is_chosen = |loss: &&UnresolvedLoss| {
             instrument.is_none_or(|name| name == loss.instrument)
@@ -148,13 +148,13 @@ impl TapeBooks {
         }
     }
 
-    /// Looks for the names of losses among those that are new.
+    /// Looks up the names of losses among the new names.
     fn name_losses(&mut self) {
-        let known = [NameKind::Instrument, NameKind::Venue].map(|dict| self.names.len(dict));
-        if self.known == known {
+        let name_counts = [NameKind::Instrument, NameKind::Venue].map(|dict| self.names.len(dict));
+        if self.name_counts == name_counts {
             return;
         }
-        self.known = known;
+        self.name_counts = name_counts;
         let mut losses = std::mem::take(&mut self.unnamed);
         losses.retain(|loss| {
             let Some(instrument) = self.names.get(NameKind::Instrument, &loss.instrument) else {
@@ -179,7 +179,7 @@ impl TapeBooks {
     }
 }
 
-/// The bytes of a JSON text, as unitape writes names.
+/// Decodes a JSON string as unitape writes names.
 fn unquoted(json: &str) -> Option<Vec<u8>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     let mut out = Vec::with_capacity(text.len());
@@ -210,27 +210,27 @@ crate::state::state!(UnresolvedLoss { instrument, venue, frame });
 impl TapeBooks {
     /// Puts the state of the books after the last frame into bytes; equal frames give equal bytes. The names are not in it.
     pub fn encode_state(&self, out: &mut Vec<u8>) {
-        self.books.put(out);
-        self.venues.put(out);
-        self.unnamed.put(out);
-        self.known.put(out);
-        NameKind::ALL.map(|dict| self.names.len(dict)).put(out);
+        self.books.encode(out);
+        self.venues.encode(out);
+        self.unnamed.encode(out);
+        self.name_counts.encode(out);
+        NameKind::ALL.map(|dict| self.names.len(dict)).encode(out);
     }
 
-    /// Reads books from their state and the names that the tape had defined by then; none where the bytes are no such
-    /// state, or of books with other options or names. The caller has compared the bytes with a checksum: other prices or
-    /// quantities than those of the events cannot be told from them.
+    /// Reads books from their state and the names that the tape had defined by then. Returns `None` if the bytes are
+    /// not such a state, or if the books have other options or names. The caller must have compared the bytes with a
+    /// checksum, because wrong prices or quantities cannot be recognised.
     pub fn decode_state(options: BookOptions, names: DefinitionTable, mut input: &[u8]) -> Option<Self> {
-        let books = Books::get(options, &mut input)?;
+        let books = Books::decode(options, &mut input)?;
         let this = Self {
             names,
             books,
-            venues: State::get(&mut input)?,
-            unnamed: State::get(&mut input)?,
-            known: State::get(&mut input)?,
+            venues: State::decode(&mut input)?,
+            unnamed: State::decode(&mut input)?,
+            name_counts: State::decode(&mut input)?,
         };
-        let counts: [u32; NameKind::COUNT] = State::get(&mut input)?;
-        let same = counts == NameKind::ALL.map(|dict| this.names.len(dict));
-        (same && input.is_empty()).then_some(this)
+        let counts: [u32; NameKind::COUNT] = State::decode(&mut input)?;
+        let has_same_names = counts == NameKind::ALL.map(|dict| this.names.len(dict));
+        (has_same_names && input.is_empty()).then_some(this)
     }
 }

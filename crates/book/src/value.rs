@@ -4,12 +4,12 @@ use crate::state::State;
 use std::fmt;
 use unitape_model::{Amount, Decimal, InlineId, Price, Side, UnixNanos, id};
 
-/// A price as a key that is the greater the better the price is on this side. Its own inverse.
+/// Converts a price to a key that is greater for a better price on this side. The function is its own inverse.
 #[inline]
 pub(crate) const fn price_key(side: Side, px: i64) -> i64 {
     match side {
         Side::Buy => px,
-        // Not the negative, which the least price has none of.
+        // Not the negative: the least price has no negative.
         Side::Sell => !px,
     }
 }
@@ -30,7 +30,7 @@ impl Basis {
     /// All of them.
     pub const ALL: [Basis; 3] = [Basis::Orders, Basis::Levels, Basis::Bbo];
 
-    /// The word users see.
+    /// Returns the word that users see.
     pub const fn name(self) -> &'static str {
         match self {
             Basis::Orders => "orders",
@@ -45,7 +45,7 @@ impl Basis {
 pub struct PriceLevel {
     /// The price.
     pub px: Price,
-    /// All quantity at it; zero where the feed does not publish it.
+    /// The total quantity at this price, or zero if the feed does not publish it.
     pub qty: Amount,
     /// The number of orders, if the feed publishes it.
     pub orders: Option<u32>,
@@ -82,8 +82,8 @@ impl QuoteFlags {
     pub const LOCKED: QuoteFlags = QuoteFlags(1);
     /// The best bid is above the best offer. Usual in an auction, a sign of trouble otherwise.
     pub const CROSSED: QuoteFlags = QuoteFlags(2);
-    /// Not to be trusted: a fault has shown that something was missed, it is too old, or it was marked by hand.
-    /// On a consolidated price: a venue was left out for that.
+    /// Not to be trusted: a fault has shown a loss, the price is too old, or it was marked by hand. On a consolidated
+    /// price: a stale venue was left out.
     pub const STALE: QuoteFlags = QuoteFlags(4);
     /// Orders are gathered, and not matched as they come: before the opening, in an auction or a fixing.
     pub const AUCTION: QuoteFlags = QuoteFlags(8);
@@ -101,28 +101,28 @@ impl QuoteFlags {
         (QuoteFlags::CLOSED, "closed"),
     ];
 
-    /// Whether all of `marks` are set.
+    /// Returns whether all flags of `marks` are set.
     pub const fn contains(self, marks: QuoteFlags) -> bool {
         self.0 & marks.0 == marks.0
     }
 
-    /// Whether none is set.
+    /// Returns whether no flag is set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// These and those.
+    /// Returns the flags that are set in `self` or in `marks`.
     #[must_use]
     pub const fn union(self, marks: QuoteFlags) -> QuoteFlags {
         QuoteFlags(self.0 | marks.0)
     }
 
-    /// The words users see.
+    /// Returns the words that users see for the set flags.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().filter(move |(m, _)| self.contains(*m)).map(|(_, name)| name)
     }
 
-    /// Crossed or locked, of the best prices of both sides.
+    /// Returns the flag for crossed or locked best prices of both sides.
     pub(crate) fn from_prices(bid: Option<i64>, ask: Option<i64>) -> QuoteFlags {
         match (bid, ask) {
             (Some(bid), Some(ask)) if bid > ask => QuoteFlags::CROSSED,
@@ -160,7 +160,7 @@ pub enum SessionPhase {
 }
 
 impl SessionPhase {
-    /// The phase of this name.
+    /// Finds the phase with this name.
     pub(crate) fn from_name(name: &str) -> Option<SessionPhase> {
         [
             SessionPhase::Pre,
@@ -174,7 +174,7 @@ impl SessionPhase {
         .find(|p| p.name() == Some(name))
     }
 
-    /// The word for it, none for [`SessionPhase::Unknown`].
+    /// Returns the word of the phase, or `None` for [`SessionPhase::Unknown`].
     pub const fn name(self) -> Option<&'static str> {
         match self {
             SessionPhase::Unknown => None,
@@ -187,7 +187,7 @@ impl SessionPhase {
         }
     }
 
-    /// Whether orders are matched as they come.
+    /// Returns whether the venue matches orders as they arrive. An unknown phase counts as open.
     pub const fn is_continuous(self) -> bool {
         matches!(self, SessionPhase::Unknown | SessionPhase::Open)
     }
@@ -209,34 +209,34 @@ pub struct OrderView {
     pub oid: OrderId,
     /// Its side.
     pub side: Side,
-    /// Its limit; none for a market order.
+    /// The limit price, or `None` for a market order.
     pub px: Option<Price>,
     /// The remaining quantity.
     pub left: Decimal,
     /// The visible part of that.
-    pub shown: Decimal,
+    pub visible_qty: Decimal,
     /// The executed quantity.
-    pub done: Decimal,
-    /// Whether it is in the queue of its price. Orders that are to be executed at once, stop orders, orders
-    /// without a price and one that is being matched do not.
+    pub executed_qty: Decimal,
+    /// Whether the order is in the queue of its price. Orders for immediate execution, stop orders, orders without a
+    /// price and an order that is being matched are in no queue.
     pub queued: bool,
 }
 
-/// An order id as a key: its 24 bytes in an event or, for one that is too long for that, a mark that no id in
-/// place begins with, its length and a 128-bit hash.
+/// An order id as a key: its 24 bytes in an event. A longer id has a mark with which no id in the fixed part begins,
+/// its length and a 128-bit hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId(pub(crate) [u8; 24]);
 
 impl OrderId {
     pub(crate) const MARK_HASHED: u8 = 0x1f;
 
-    /// The key of an id that has its place in an event's fixed part; none for one that is too long for it.
+    /// Makes the key of an order id that fits into the event's fixed part. Returns `None` for a longer id.
     pub fn from_inline(oid: InlineId<'_>) -> Option<OrderId> {
         let mut slot = [0; 24];
         id::pack_id(oid, &mut slot).then_some(OrderId(slot))
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub fn bytes(&self) -> &[u8; 24] {
         &self.0
     }
@@ -266,22 +266,22 @@ crate::state::state!(OrderId { 0 });
 crate::state::state!(QuoteFlags { 0 });
 
 impl State for Basis {
-    fn put(&self, out: &mut Vec<u8>) {
-        (*self as u8).put(out);
+    fn encode(&self, out: &mut Vec<u8>) {
+        (*self as u8).encode(out);
     }
 
-    fn get(input: &mut &[u8]) -> Option<Self> {
-        Basis::ALL.get(usize::from(u8::get(input)?)).copied()
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Basis::ALL.get(usize::from(u8::decode(input)?)).copied()
     }
 }
 
 impl State for SessionPhase {
-    fn put(&self, out: &mut Vec<u8>) {
-        (*self as u8).put(out);
+    fn encode(&self, out: &mut Vec<u8>) {
+        (*self as u8).encode(out);
     }
 
-    fn get(input: &mut &[u8]) -> Option<Self> {
-        let number = u8::get(input)?;
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        let number = u8::decode(input)?;
         let all = [
             SessionPhase::Unknown,
             SessionPhase::Pre,

@@ -11,61 +11,61 @@ use unitape_model::{InstrumentId, Price, Side, UnixNanos};
 #[derive(Clone, Copy)]
 pub struct ListingView<'a> {
     books: &'a Books,
-    at: u32,
+    listing_index: u32,
 }
 
 /// One book of a listing, to look at.
 #[derive(Clone, Copy)]
 pub struct BookView<'a> {
     books: &'a Books,
-    at: u32,
+    listing_index: u32,
     basis: Basis,
 }
 
 impl Books {
     /// Looks at a listing.
     pub fn listing(&self, id: ListingId) -> ListingView<'_> {
-        ListingView { books: self, at: id.0 }
+        ListingView { books: self, listing_index: id.0 }
     }
 
-    /// Looks at the book of one basis of a listing; empty where the tape has none.
+    /// Returns the book of one basis of a listing. It is empty if the tape has no such book.
     pub fn book(&self, id: ListingId, basis: Basis) -> BookView<'_> {
-        BookView { books: self, at: id.0, basis }
+        BookView { books: self, listing_index: id.0, basis }
     }
 }
 
 impl<'a> ListingView<'a> {
     fn inner(self) -> &'a ListingBooks {
-        &self.books.listings[self.at as usize]
+        &self.books.listings[self.listing_index as usize]
     }
 
-    /// Id of the venue; 0 where the feed names none.
+    /// Returns the id of the venue, or 0 if the feed names no venue.
     pub fn venue(self) -> u16 {
         self.inner().venue
     }
 
-    /// Id of the instrument.
+    /// Returns the id of the instrument.
     pub fn instrument(self) -> InstrumentId {
         self.inner().instrument
     }
 
-    /// The phase of its market session.
+    /// Returns the phase of the market session.
     pub fn phase(self) -> SessionPhase {
         self.inner().phase
     }
 
-    /// Whether orders are matched as they come: by its phase, and no status says otherwise.
+    /// Returns whether the venue matches orders as they arrive: the phase is continuous and trading is not halted.
     pub fn is_continuous(self) -> bool {
         self.inner().is_continuous()
     }
 
-    /// The basis of the best price now; none before any event has given one, and after the close.
+    /// Returns the basis of the best price now. Returns `None` before the first price and after the close.
     pub fn basis(self) -> Option<Basis> {
         let options = &self.books.options;
         self.inner().choose(&options.prefer, self.books.now, options.stale_after_ns)
     }
 
-    /// The best prices, from the first basis in [`crate::BookOptions::prefer`] that is there and not stale.
+    /// Returns the best prices of the first basis in [`crate::BookOptions::prefer`] that has data and is not stale.
     pub fn bbo(self) -> Bbo {
         match self.basis() {
             Some(basis) => self.book(basis).bbo(),
@@ -73,29 +73,29 @@ impl<'a> ListingView<'a> {
         }
     }
 
-    /// The books there are.
+    /// Returns the books that have data.
     pub fn books(self) -> impl Iterator<Item = BookView<'a>> {
         let has_data = self.inner().has_data;
         Basis::ALL.into_iter().filter(move |b| has_data[*b as usize]).map(move |b| self.book(b))
     }
 
-    /// The book of one basis.
+    /// Returns the book of one basis.
     pub fn book(self, basis: Basis) -> BookView<'a> {
-        BookView { books: self.books, at: self.at, basis }
+        BookView { books: self.books, listing_index: self.listing_index, basis }
     }
 
-    /// The impossible statements of its events.
+    /// Returns the counts of impossible statements in the listing's events.
     pub fn faults(self) -> &'a BookFaultCounts {
         &self.inner().faults
     }
 
-    /// The number of times that its best prices came to cross or to lock each other in continuous trading.
+    /// Counts how often the best prices became crossed or locked in continuous trading.
     pub fn crossings(self) -> u64 {
         self.inner().crossings
     }
 
-    /// The venue's published best prices that were compared with the book of its orders: their number, and how many
-    /// of them differed. The comparison is made in continuous trading, while the book is not stale.
+    /// Counts the comparisons of the venue's published best prices with its book of orders, and the comparisons that
+    /// differed. A comparison is made in continuous trading, while the book is not stale.
     pub fn published_checks(self) -> (u64, u64) {
         (self.inner().checked, self.inner().differs)
     }
@@ -103,15 +103,15 @@ impl<'a> ListingView<'a> {
 
 impl<'a> BookView<'a> {
     fn inner(self) -> &'a ListingBooks {
-        &self.books.listings[self.at as usize]
+        &self.books.listings[self.listing_index as usize]
     }
 
-    /// The kind of data from which the book is built.
+    /// Returns the kind of data from which the book is built.
     pub fn basis(self) -> Basis {
         self.basis
     }
 
-    /// Best bid and offer.
+    /// Returns the best bid and offer.
     pub fn bbo(self) -> Bbo {
         let top = self.inner().tops[self.basis as usize];
         let level = |side: Side, touch: TouchLevel| match self.basis {
@@ -123,7 +123,7 @@ impl<'a> BookView<'a> {
         Bbo { bid, ask, marks: self.marks(), ts: self.ts() }
     }
 
-    /// Its marks.
+    /// Returns the flags of the book.
     pub fn marks(self) -> QuoteFlags {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);
@@ -131,12 +131,12 @@ impl<'a> BookView<'a> {
         if stale { marks.union(QuoteFlags::STALE) } else { marks }
     }
 
-    /// Event time of the last event that touched it.
+    /// Returns the event time of the last event that changed the book.
     pub fn ts(self) -> UnixNanos {
         UnixNanos(self.inner().ts[self.basis as usize])
     }
 
-    /// The number of levels of a side.
+    /// Counts the levels of a side.
     pub fn level_count(self, side: Side) -> usize {
         let listing = self.inner();
         match self.basis {
@@ -146,7 +146,7 @@ impl<'a> BookView<'a> {
         }
     }
 
-    /// The levels of a side, best first.
+    /// Returns the levels of a side, best first.
     pub fn levels(self, side: Side) -> impl Iterator<Item = PriceLevel> + use<'a> {
         let (listing, store) = (self.inner(), &self.books.store);
         let pick = |basis| self.basis == basis;
@@ -165,13 +165,13 @@ impl<'a> BookView<'a> {
             .chain(levels.into_iter().flatten().chain(bbo).map(crate::mbp::StoredLevel::level))
     }
 
-    /// The first `n` levels of both sides.
+    /// Returns the first `n` levels of both sides.
     pub fn depth(self, n: usize) -> BookDepth {
         let side = |side| self.levels(side).take(n).collect();
         BookDepth { bids: side(Side::Buy), asks: side(Side::Sell) }
     }
 
-    /// The orders at a price, first in line first; none but in a book of orders.
+    /// Returns the orders at a price, first in line first. Only a book of orders has any.
     pub fn queue(self, side: Side, px: Price) -> impl Iterator<Item = OrderView> + use<'a> {
         let listing = self.inner();
         let orders =
@@ -179,21 +179,21 @@ impl<'a> BookView<'a> {
         orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
-    /// The orders that are in no queue (see [`OrderView::queued`]), latest first.
-    pub fn aside(self) -> impl Iterator<Item = OrderView> + use<'a> {
+    /// Returns the orders that are in no queue (see [`OrderView::queued`]), latest first.
+    pub fn unqueued_orders(self) -> impl Iterator<Item = OrderView> + use<'a> {
         let listing = self.inner();
-        let orders = (self.basis == Basis::Orders).then(|| listing.orders.aside(&self.books.store));
+        let orders = (self.basis == Basis::Orders).then(|| listing.orders.unqueued_orders(&self.books.store));
         orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
-    /// Live orders, queued or not.
+    /// Counts the live orders, queued or not.
     pub fn order_count(self) -> u32 {
         if self.basis == Basis::Orders { self.inner().orders.orders() } else { 0 }
     }
 
-    /// A live order.
+    /// Looks up a live order.
     pub fn order(self, oid: &OrderId) -> Option<OrderView> {
-        let slot = self.books.store.find(self.at, oid).filter(|_| self.basis == Basis::Orders)?;
+        let slot = self.books.store.find(self.listing_index, oid).filter(|_| self.basis == Basis::Orders)?;
         Some(self.books.store.view(&self.books.store.orders[slot as usize]))
     }
 }

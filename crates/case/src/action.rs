@@ -60,7 +60,7 @@ pub fn act(
     let not_allowed = Error::NotAllowed { case: case.id, state: case.state, action: kind };
     let state = next_state(case.state, kind).ok_or(not_allowed)?;
     check_command(&writer, &case, actor, command, kind)?;
-    let mut action = NewAction { case: Some(case.id), by: Some(actor), ..NewAction::new(kind, now) };
+    let mut action = NewAction { case: Some(case.id), actor: Some(actor), ..NewAction::new(kind, now) };
     match command {
         CaseCommand::Assign { to } => {
             action.assignee = Some(&to.user);
@@ -82,12 +82,12 @@ pub fn act(
     let (number, hash) = writer.append(&action)?;
     writer.update_case(&case)?;
     writer.commit()?;
-    let by = ActionAuthor { user: actor.user.clone(), person: actor.person.clone(), role: actor.role };
+    let author = ActionAuthor { user: actor.user.clone(), person: actor.person.clone(), role: actor.role };
     Ok(ActionRecord {
         number,
         case: Some(case.id),
         ts: now,
-        by: Some(by),
+        author: Some(author),
         kind,
         state: Some(state),
         assignee: action.assignee.map(str::to_owned),
@@ -112,7 +112,7 @@ fn kind_of(command: &CaseCommand, state: CaseState) -> ActionKind {
 
 /// Fails if the account may not do this, or the person is a party of the case.
 fn check_actor(writer: &CaseWriter<'_>, case: &Case, actor: &Actor, kind: ActionKind) -> Result<(), Error> {
-    let forbidden = |what: String| Error::Forbidden { case: case.id, what };
+    let forbidden = |reason: String| Error::Forbidden { case: case.id, reason };
     if !actor.may(kind) {
         let (user, role) = (&actor.user, actor.role);
         return Err(forbidden(format!("`{user}` has the role {role}, which may not {}", kind.command())));
@@ -140,7 +140,7 @@ fn check_command(
     kind: ActionKind,
 ) -> Result<(), Error> {
     let id = case.id;
-    let forbidden = |what: String| Err(Error::Forbidden { case: id, what });
+    let forbidden = |reason: String| Err(Error::Forbidden { case: id, reason });
     match (command, kind) {
         (CaseCommand::Assign { to }, _) => {
             if !to.may(ActionKind::ProposeClose) {
@@ -153,8 +153,8 @@ fn check_command(
             }
         }
         (CaseCommand::Close { disposition: None, .. }, ActionKind::ProposeClose) => {
-            let known = Disposition::ALL.map(Disposition::name).join(", ");
-            Err(Error::Value(format!("case {id}: closing needs a reason: {known}")))
+            let disposition_names = Disposition::ALL.map(Disposition::name).join(", ");
+            Err(Error::Value(format!("case {id}: closing needs a reason: {disposition_names}")))
         }
         (CaseCommand::Close { disposition, .. }, ActionKind::ConfirmClose) => {
             let proposer = writer.proposer(id)?;
@@ -167,16 +167,16 @@ fn check_command(
                 ));
             }
             match (disposition, case.disposition) {
-                (Some(given), Some(proposed)) if *given != proposed => Err(Error::Value(format!(
-                    "case {id}: it is proposed to close it as {proposed}, not as {given}; `reopen` refuses the proposal"
+                (Some(requested), Some(proposed)) if *requested != proposed => Err(Error::Value(format!(
+                    "case {id}: it is proposed to close it as {proposed}, not as {requested}; `reopen` refuses the proposal"
                 ))),
                 _ => Ok(()),
             }
         }
         (CaseCommand::Reopen { .. }, _) if case.state == CaseState::Closed => {
             match writer.open_case(&writer.group(id)?)? {
-                Some((other, _)) => Err(Error::Value(format!(
-                    "case {id}: later alerts of its scenario, key and session date are in case {other}, which is open; work on that one"
+                Some((open_case, _)) => Err(Error::Value(format!(
+                    "case {id}: later alerts of its scenario, key and session date are in case {open_case}, which is open; work on that one"
                 ))),
                 None => Ok(()),
             }

@@ -26,46 +26,46 @@ pub enum Error {
         path: PathBuf,
     },
     /// Others may read or write the cases.
-    #[error("{}: others may read or write it (mode {mode:04o}); run: chmod {wanted:o} {}", path.display(), path.display())]
+    #[error("{}: others may read or write it (mode {mode:04o}); run: chmod {required_mode:o} {}", path.display(), path.display())]
     Open {
         /// The directory or file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
         /// The permissions that it must have.
-        wanted: u32,
+        required_mode: u32,
     },
     /// The file is no database of cases.
     #[error(
-        "{}: the database of cases is damaged, or is none: {what}; restore a copy of it, or name another directory",
+        "{}: the database of cases is damaged, or is none: {reason}; restore a copy of it, or name another directory",
         path.display()
     )]
     Foreign {
         /// The file.
         path: PathBuf,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// The database has a format that this build does not know.
-    #[error("{}: the cases have format {found}, and this build knows {known}; use a newer build", path.display())]
+    #[error("{}: the cases have format {version}, and this build knows {supported_version}; use a newer build", path.display())]
     ForeignVersion {
         /// The file.
         path: PathBuf,
         /// Its format.
-        found: i64,
+        version: i64,
         /// Ours.
-        known: i64,
+        supported_version: i64,
     },
     /// The database is damaged.
     #[error(
-        "{}: the database of cases is damaged: {what}; keep a copy, then `unitape case audit verify` says what is left",
+        "{}: the database of cases is damaged: {reason}; keep a copy, then `unitape case audit verify` says what is left",
         path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// Another process has held the database for too long.
     #[error("{}: another process has been writing the cases for {seconds} s; try again", path.display())]
@@ -113,23 +113,23 @@ pub enum Error {
         action: ActionKind,
     },
     /// The actor may not do this.
-    #[error("case {case}: {what}")]
+    #[error("case {case}: {reason}")]
     Forbidden {
         /// The case.
         case: u64,
         /// The rule, in words.
-        what: String,
+        reason: String,
     },
     /// A value of an action cannot be.
     #[error("{0}")]
     Value(String),
     /// An alert tape cannot be ingested.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Ingest {
         /// The directory of the tape.
         path: PathBuf,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// Another process ingests the same alert tape.
     #[error("{}: another process is ingesting this alert tape; try again when it has ended", path.display())]
@@ -170,11 +170,11 @@ impl Error {
         if let Sql::QueryReturnedNoRows | Sql::FromSqlConversionFailure(..) | Sql::InvalidColumnType(..) =
             source
         {
-            return Self::Damaged { path, what: source.to_string() };
+            return Self::Damaged { path, reason: source.to_string() };
         }
         match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) => {
-                Self::Damaged { path, what: source.to_string() }
+                Self::Damaged { path, reason: source.to_string() }
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 Self::Busy { path, seconds: crate::store::BUSY.as_secs() }

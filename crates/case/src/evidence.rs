@@ -152,11 +152,11 @@ impl EvidenceTape {
         loop {
             match self.follower.step()? {
                 FollowOutcome::Frame { frame, .. } => {
-                    let at = frame.position;
+                    let frame_position = frame.position;
                     if let Err(flaw) = self.names.admit_frame(frame.bytes) {
-                        self.follower.refuse(at, &flaw)?;
+                        self.follower.refuse(frame_position, &flaw)?;
                     }
-                    if at >= position {
+                    if frame_position >= position {
                         break;
                     }
                 }
@@ -223,8 +223,8 @@ impl EvidenceTape {
             return Ok(());
         };
         let trigger = evidence.events.iter().find(|line| line.seq == alert.trigger_seq);
-        if let Some(Err(why)) = trigger.map(|line| &line.event) {
-            evidence.without_books = Some(format!("event {}: {why}", alert.trigger_seq));
+        if let Some(Err(reason)) = trigger.map(|line| &line.event) {
+            evidence.without_books = Some(format!("event {}: {reason}", alert.trigger_seq));
             return Ok(());
         }
         let mut books = match self.books.take() {

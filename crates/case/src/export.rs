@@ -21,8 +21,8 @@ pub fn html(store: &CaseStore, tape: &mut EvidenceTape, id: u64, now: i64) -> Re
     let alerts = store.alerts(id, ALERTS_MAX)?;
     let mut out = String::new();
     begin(&mut out, &case, now);
-    who(&mut out, &case, &store.parties(id)?);
-    why(&mut out, &case, &alerts);
+    write_parties(&mut out, &case, &store.parties(id)?);
+    write_reasons(&mut out, &case, &alerts);
     for alert in &alerts {
         let evidence = alert_evidence(tape, alert)?;
         picture(&mut out, tape, &alert.recorded.alert, &evidence)?;
@@ -59,8 +59,8 @@ pub fn picture_options(alert: &Alert, evidence: &AlertEvidence) -> Result<Pictur
         let of_events = || events.iter().rev().find_map(|event| event[field].as_str().map(str::to_owned));
         alert.key_value(field).map(str::to_owned).or_else(of_events)
     };
-    let missing = |what: &str| {
-        Error::Value(format!("there is no picture: neither the alert nor its events name {what}"))
+    let missing = |noun: &str| {
+        Error::Value(format!("there is no picture: neither the alert nor its events name {noun}"))
     };
     let instrument = name("instr").ok_or_else(|| missing("an instrument"))?;
     let venue = name("venue").ok_or_else(|| missing("a venue"))?;
@@ -89,7 +89,7 @@ fn require_source(tape: &EvidenceTape, alert: &AlertRecord) -> Result<(), Error>
     let source = source.map(|source| unitape_tape::TapeId(source).to_string()).unwrap_or_default();
     Err(Error::Ingest {
         path: tape.dir().to_owned(),
-        what: format!("alert {} is of the tape {source}, and this is {}", alert.number, tape.id()),
+        reason: format!("alert {} is of the tape {source}, and this is {}", alert.number, tape.id()),
     })
 }
 
@@ -108,7 +108,7 @@ fn begin(out: &mut String, case: &Case, now: i64) {
     );
 }
 
-fn who(out: &mut String, case: &Case, parties: &[String]) {
+fn write_parties(out: &mut String, case: &Case, parties: &[String]) {
     *out += "<h2>Who and what</h2>\n<dl>\n";
     if let Ok(Value::Object(key)) = serde_json::from_str(&case.key) {
         key.iter().for_each(|(name, value)| term(out, name, &text(value)));
@@ -119,7 +119,7 @@ fn who(out: &mut String, case: &Case, parties: &[String]) {
     *out += "</dl>\n";
 }
 
-fn why(out: &mut String, case: &Case, alerts: &[AlertRecord]) {
+fn write_reasons(out: &mut String, case: &Case, alerts: &[AlertRecord]) {
     *out += "<h2>Why</h2>\n";
     if let Ok(def) = scenarios::find(&case.scenario) {
         _ = writeln!(out, "<p>{}: {}</p>", escape(def.title), escape(def.trigger));
@@ -161,7 +161,7 @@ fn picture(
             let picture = Picture::read(tape.dir(), &options, ReadOptions::default())?;
             _ = writeln!(out, "<figure>{}</figure>", picture.svg(1000, 560));
         }
-        Err(Error::Value(why)) => _ = writeln!(out, "<p>{}</p>", escape(&why)),
+        Err(Error::Value(reason)) => _ = writeln!(out, "<p>{}</p>", escape(&reason)),
         Err(error) => return Err(error),
     }
     Ok(())
@@ -177,7 +177,7 @@ fn evidence_of(out: &mut String, alert: &AlertRecord, evidence: &AlertEvidence) 
         let position = line.position.map(|position| position.to_string()).unwrap_or_default();
         let content = match &line.event {
             Ok(event) => escape(&event.json),
-            Err(why) => format!("<em>{}</em>", escape(why)),
+            Err(reason) => format!("<em>{}</em>", escape(reason)),
         };
         _ = writeln!(
             out,
@@ -186,19 +186,19 @@ fn evidence_of(out: &mut String, alert: &AlertRecord, evidence: &AlertEvidence) 
         );
     }
     *out += "</table>\n";
-    if let Some(why) = &evidence.without_books {
-        _ = writeln!(out, "<p>{}</p>", escape(why));
+    if let Some(no_book_reason) = &evidence.without_books {
+        _ = writeln!(out, "<p>{}</p>", escape(no_book_reason));
     }
-    for (when, books) in [("before", &evidence.before), ("after", &evidence.after)] {
-        books.iter().for_each(|book| book_of(out, when, alert, book));
+    for (moment, books) in [("before", &evidence.before), ("after", &evidence.after)] {
+        books.iter().for_each(|book| book_of(out, moment, alert, book));
     }
 }
 
-fn book_of(out: &mut String, when: &str, alert: &AlertRecord, book: &BookDepthRecord) {
+fn book_of(out: &mut String, moment: &str, alert: &AlertRecord, book: &BookDepthRecord) {
     let BookDepthRecord { venue, instr, basis, bids, asks } = book;
     _ = writeln!(
         out,
-        "<table>\n<caption>The book of {} at {} (from {basis}) {when} event {}</caption>\n\
+        "<table>\n<caption>The book of {} at {} (from {basis}) {moment} event {}</caption>\n\
          <tr><th>Bid quantity</th><th>Bid</th><th>Ask</th><th>Ask quantity</th></tr>",
         escape(instr),
         escape(venue),
@@ -217,21 +217,24 @@ fn book_of(out: &mut String, when: &str, alert: &AlertRecord, book: &BookDepthRe
 fn history(out: &mut String, actions: &[ActionRecord]) {
     *out += "<h2>History</h2>\n<table>\n<tr><th>Number</th><th>Time (UTC)</th><th>Who</th><th>What</th><th>State</th><th>Text</th></tr>\n";
     for action in actions {
-        let who = action.by.as_ref().map_or("ingest".to_owned(), |by| format!("{} ({})", by.user, by.role));
-        let mut what = action.kind.name().replace('_', " ");
+        let author_text = action
+            .author
+            .as_ref()
+            .map_or("ingest".to_owned(), |author| format!("{} ({})", author.user, author.role));
+        let mut action_text = action.kind.name().replace('_', " ");
         if let Some(user) = &action.assignee {
-            what += &format!(" to {user}");
+            action_text += &format!(" to {user}");
         }
         if let Some(word) = action.disposition.map(Disposition::name) {
-            what += &format!(" as {word}");
+            action_text += &format!(" as {word}");
         }
         _ = writeln!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             action.number,
             time(action.ts),
-            escape(&who),
-            escape(&what),
+            escape(&author_text),
+            escape(&action_text),
             action.state.map(CaseState::name).unwrap_or_default().replace('_', " "),
             escape(action.text.as_deref().unwrap_or_default())
         );

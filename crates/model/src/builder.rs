@@ -16,36 +16,36 @@ use crate::schema::{
 use crate::tape_position::TapePosition;
 use crate::words;
 
-/// A value that will be set again and again, such as what represents a code of the wire: it is put into its field
-/// by one word, which is laid over what is zero there.
+/// A value that will be set repeatedly, for example the value of a wire code. It is written to its field as a single
+/// word, over zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedValue {
-    at: u16,
+    offset: u16,
     word: u64,
 }
 
 impl PreparedValue {
-    /// The value that [`EventBuilder::set_text`] would put into this field of the kind for `text`. Only codes, flags
-    /// and texts of at most eight bytes have one.
+    /// Computes the value that [`EventBuilder::set_text`] would write to this field for `text`. Returns `None` unless
+    /// the field holds a code, a flag or a text of at most eight bytes.
     pub fn new(kind: EventKind, spec: &EventFieldSpec, text: &[u8]) -> Option<Self> {
-        let (at, word) = match spec.slot {
-            FieldLayout::Code { at, shift, values, .. } => {
+        let (offset, word) = match spec.slot {
+            FieldLayout::Code { offset, shift, values, .. } => {
                 let i = values.iter().position(|v| v.as_bytes() == text)?;
-                (at, (i as u64 + 1) << shift)
+                (offset, (i as u64 + 1) << shift)
             }
-            FieldLayout::Bool { at, shift } if at != EXT_ONLY => match text {
-                b"Y" | b"true" | b"1" => (at, 2 << shift),
-                b"N" | b"false" | b"0" => (at, 1 << shift),
+            FieldLayout::Bool { offset, shift } if offset != EXT_ONLY => match text {
+                b"Y" | b"true" | b"1" => (offset, 2 << shift),
+                b"N" | b"false" | b"0" => (offset, 1 << shift),
                 _ => return None,
             },
-            FieldLayout::Text { at, n } if at != EXT_ONLY => {
+            FieldLayout::Text { offset, n } if offset != EXT_ONLY => {
                 let fits = !text.is_empty() && text.len() <= usize::from(n.min(8));
                 let clean = !text.contains(&0) && std::str::from_utf8(text).is_ok();
-                (at, Some(words::word(text)).filter(|_| fits && clean)?)
+                (offset, Some(words::word(text)).filter(|_| fits && clean)?)
             }
             _ => return None,
         };
-        (at + 8 <= EventSchema::for_kind(kind).fixed_bytes).then_some(Self { at, word })
+        (offset + 8 <= EventSchema::for_kind(kind).fixed_bytes).then_some(Self { offset, word })
     }
 }
 
@@ -58,7 +58,7 @@ pub struct EventBuilder<'a> {
 }
 
 impl<'a> EventBuilder<'a> {
-    /// Begins an event of `kind` at the end of `buf`, all its fields none.
+    /// Begins an event of `kind` at the end of `buf`, with all its fields absent.
     #[inline]
     pub fn begin(buf: &'a mut Vec<u8>, kind: EventKind, ts_event: UnixNanos) -> Self {
         Self::begin_with(buf, EventSchema::for_kind(kind), &TEMPLATES[kind as usize], ts_event)
@@ -88,14 +88,14 @@ impl<'a> EventBuilder<'a> {
             _ => buf.extend_from_slice(template),
         }
         let mut this = Self { buf, start, schema, ext: false };
-        this.put(at::TS_EVENT, ts_event.0.to_le_bytes());
+        this.write_bytes(at::TS_EVENT, ts_event.0.to_le_bytes());
         this
     }
 
     /// Appends the definition of a name, which a tape has before the first event with its id.
     ///
     /// # Errors
-    /// A name that no dictionary takes; `out` is as before then.
+    /// Fails if no dictionary accepts the name; `out` is then unchanged.
     pub fn define(out: &'a mut Vec<u8>, dict: NameKind, id: u32, name: &str) -> Result<(), Refusal> {
         check_name(name.as_bytes())?;
         let mut this = Self::begin(out, EventKind::Define, UnixNanos(0));
@@ -105,39 +105,39 @@ impl<'a> EventBuilder<'a> {
         this.finish(0).map(drop)
     }
 
-    /// The layout of the event being built.
+    /// Returns the layout of the event under construction.
     pub fn schema(&self) -> &'static EventSchema {
         self.schema
     }
 
-    /// Names where the event came from: the id of a source definition and the offset after its base.
+    /// Sets the source of the event: the id of a source definition, and the offset after its base in bytes.
     #[inline]
     pub fn source(&mut self, source: u32, offset: u32) {
-        self.put(at::SOURCE, source.to_le_bytes());
-        self.put(at::OFFSET, offset.to_le_bytes());
+        self.write_bytes(at::SOURCE, source.to_le_bytes());
+        self.write_bytes(at::OFFSET, offset.to_le_bytes());
     }
 
-    /// When the message was received, by the clock of the capture or the kernel.
+    /// Sets the receive time, by the clock of the capture or the kernel.
     #[inline]
     pub fn ts_recv(&mut self, ts: UnixNanos) {
         let event = i64::from_le_bytes(self.get(at::TS_EVENT));
         let delta = ts.0.checked_sub(event).and_then(|d| i32::try_from(d).ok());
         match delta.filter(|d| !matches!(*d, RECV_NONE | RECV_EXT)) {
-            Some(d) => self.put(at::RECV_DELTA, d.to_le_bytes()),
+            Some(d) => self.write_bytes(at::RECV_DELTA, d.to_le_bytes()),
             None => {
-                self.put(at::RECV_DELTA, RECV_EXT.to_le_bytes());
+                self.write_bytes(at::RECV_DELTA, RECV_EXT.to_le_bytes());
                 self.extend(EventField::TsRecv as u16, &ts.0.to_le_bytes());
             }
         }
     }
 
-    /// The feed's own sequence number.
+    /// Sets the feed's own sequence number.
     #[inline]
     pub fn sequence(&mut self, sequence: u64) {
         if sequence < u64::from(SEQ_EXT) {
-            self.put(at::SEQUENCE, (sequence as u32).to_le_bytes());
+            self.write_bytes(at::SEQUENCE, (sequence as u32).to_le_bytes());
         } else {
-            self.put(at::SEQUENCE, SEQ_EXT.to_le_bytes());
+            self.write_bytes(at::SEQUENCE, SEQ_EXT.to_le_bytes());
             self.extend(EventField::SrcSeq as u16, &sequence.to_le_bytes());
         }
     }
@@ -145,7 +145,7 @@ impl<'a> EventBuilder<'a> {
     /// Sets a field of the kind; as [`EventBuilder::set`].
     ///
     /// # Panics
-    /// If the kind has no such field.
+    /// Panics if the kind has no such field.
     #[inline]
     pub fn set_field(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         let spec = self.schema.get(field).expect("a field of the kind");
@@ -156,8 +156,8 @@ impl<'a> EventBuilder<'a> {
     pub fn set(&mut self, spec: &EventFieldSpec, value: EventValue<'_>) -> Result<(), Refusal> {
         let tag = spec.field as u16;
         match (spec.slot, value) {
-            (FieldLayout::Sym { dict, at }, EventValue::Sym(d, id)) if d == dict => {
-                self.put_sym(dict, at, id)
+            (FieldLayout::Sym { dict, offset }, EventValue::Sym(d, id)) if d == dict => {
+                self.put_sym(dict, offset, id)
             }
             (FieldLayout::Publisher { bank }, EventValue::Sym(NameKind::Venue, id)) => {
                 if self.get::<2>(at::VENUE) != [0; 2] {
@@ -169,59 +169,65 @@ impl<'a> EventBuilder<'a> {
                 self.extend(tag, &id.to_le_bytes())
             }
             (FieldLayout::Syms { dict }, EventValue::Syms(d, ids)) if d == dict => self.extend(tag, ids),
-            (FieldLayout::Price { at }, EventValue::Price(p)) => self.put_price(at, tag, p),
-            (FieldLayout::Decimal { at, exp_at }, EventValue::Decimal(d)) => {
-                self.put(at.into(), d.mantissa().to_le_bytes());
-                self.put(exp_at.into(), d.exponent().to_le_bytes());
+            (FieldLayout::Price { offset }, EventValue::Price(p)) => self.put_price(offset, tag, p),
+            (FieldLayout::Decimal { offset, exp_offset }, EventValue::Decimal(d)) => {
+                self.write_bytes(offset.into(), d.mantissa().to_le_bytes());
+                self.write_bytes(exp_offset.into(), d.exponent().to_le_bytes());
             }
-            (FieldLayout::DecimalNarrow { at, exp_at }, EventValue::Decimal(d)) => {
-                self.put_narrow(at, exp_at, tag, d)
+            (FieldLayout::DecimalNarrow { offset, exp_offset }, EventValue::Decimal(d)) => {
+                self.put_narrow(offset, exp_offset, tag, d)
             }
             (FieldLayout::DecimalExt, EventValue::Decimal(d)) => self.extend_decimal(tag, d),
-            (FieldLayout::Amount { at, exp_at }, EventValue::Amount(a)) => {
-                self.put(at.into(), a.mantissa().to_le_bytes());
-                self.put(exp_at.into(), a.exponent().to_le_bytes());
+            (FieldLayout::Amount { offset, exp_offset }, EventValue::Amount(a)) => {
+                self.write_bytes(offset.into(), a.mantissa().to_le_bytes());
+                self.write_bytes(exp_offset.into(), a.exponent().to_le_bytes());
             }
-            (FieldLayout::Id { at, n }, EventValue::Id(id)) => self.put_id(at, n, tag, id),
-            (FieldLayout::Text { at, n }, EventValue::Text(t)) => self.put_text(at, n, tag, t),
-            (FieldLayout::Code { at, shift, values, .. }, EventValue::Text(t)) => {
+            (FieldLayout::Id { offset, n }, EventValue::Id(id)) => self.put_id(offset, n, tag, id),
+            (FieldLayout::Text { offset, n }, EventValue::Text(t)) => self.put_text(offset, n, tag, t),
+            (FieldLayout::Code { offset, shift, values, .. }, EventValue::Text(t)) => {
                 let code = values.iter().position(|v| *v == t).ok_or(Refusal::BadValue)? as u8 + 1;
-                self.buf[self.start + usize::from(at)] |= code << shift;
+                self.buf[self.start + usize::from(offset)] |= code << shift;
             }
-            (FieldLayout::Bool { at: EXT_ONLY, .. }, EventValue::Bool(b)) => {
+            (FieldLayout::Bool { offset: EXT_ONLY, .. }, EventValue::Bool(b)) => {
                 self.extend(tag, &[u8::from(b) + 1])
             }
-            (FieldLayout::Bool { at, shift }, EventValue::Bool(b)) => {
-                self.buf[self.start + usize::from(at)] |= (u8::from(b) + 1) << shift;
+            (FieldLayout::Bool { offset, shift }, EventValue::Bool(b)) => {
+                self.buf[self.start + usize::from(offset)] |= (u8::from(b) + 1) << shift;
             }
-            (FieldLayout::Flag { at, shift }, EventValue::Bool(b)) => {
-                self.buf[self.start + usize::from(at)] |= u8::from(b) << shift;
+            (FieldLayout::Flag { offset, shift }, EventValue::Bool(b)) => {
+                self.buf[self.start + usize::from(offset)] |= u8::from(b) << shift;
             }
-            (FieldLayout::FlagSet { at, shift, values }, EventValue::Flags(v, set)) if v == values => {
-                self.put_flag_set(at, shift, tag, set)
+            (FieldLayout::FlagSet { offset, shift, values }, EventValue::Flags(v, set)) if v == values => {
+                self.put_flag_set(offset, shift, tag, set)
             }
-            (FieldLayout::UInt { at, width }, EventValue::UInt(v)) => self.put_uint(at, width, tag, v),
-            (FieldLayout::Nanos { at: EXT_ONLY }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
+            (FieldLayout::UInt { offset, width }, EventValue::UInt(v)) => {
+                self.put_uint(offset, width, tag, v)
+            }
+            (FieldLayout::Nanos { offset: EXT_ONLY }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
                 self.extend(tag, &t.0.to_le_bytes())
             }
-            (FieldLayout::Nanos { at }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
-                self.put(at.into(), t.0.to_le_bytes())
+            (FieldLayout::Nanos { offset }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
+                self.write_bytes(offset.into(), t.0.to_le_bytes())
             }
-            (FieldLayout::Date { at }, EventValue::Date(date)) => self.put_date(at, tag, date),
-            (FieldLayout::DateAfter { at }, EventValue::Date(date)) => self.put_date_after(at, tag, date),
-            (FieldLayout::Tape { at }, EventValue::Tape(id)) if id != 0 => {
-                self.put(at.into(), id.to_le_bytes())
+            (FieldLayout::Date { offset }, EventValue::Date(date)) => self.put_date(offset, tag, date),
+            (FieldLayout::DateAfter { offset }, EventValue::Date(date)) => {
+                self.put_date_after(offset, tag, date)
             }
-            (FieldLayout::TapePosition { at }, EventValue::TapePosition(p)) if p.tape != 0 => match at {
-                EXT_ONLY => self.extend(tag, &p.to_bytes()),
-                at => self.put(at.into(), p.to_bytes()),
-            },
+            (FieldLayout::Tape { offset }, EventValue::Tape(id)) if id != 0 => {
+                self.write_bytes(offset.into(), id.to_le_bytes())
+            }
+            (FieldLayout::TapePosition { offset }, EventValue::TapePosition(p)) if p.tape != 0 => {
+                match offset {
+                    EXT_ONLY => self.extend(tag, &p.to_bytes()),
+                    offset => self.write_bytes(offset.into(), p.to_bytes()),
+                }
+            }
             (FieldLayout::TapePositions, EventValue::TapePositions(list))
                 if list.len().is_multiple_of(TapePosition::BYTES) =>
             {
                 self.extend(tag, list)
             }
-            (FieldLayout::MillisAfter { at }, EventValue::Nanos(t)) => self.put_millis(at, tag, t),
+            (FieldLayout::MillisAfter { offset }, EventValue::Nanos(t)) => self.put_millis(offset, tag, t),
             (FieldLayout::Json, EventValue::Json(j)) => self.extend(tag, j.as_bytes()),
             _ => return Err(Refusal::WrongSort),
         }
@@ -237,9 +243,9 @@ impl<'a> EventBuilder<'a> {
         names: &mut impl NameResolver,
     ) -> Result<(), Refusal> {
         match spec.slot {
-            FieldLayout::Sym { dict, at } => {
-                let id = names.resolve(dict, text, self.start + usize::from(at))?;
-                self.put_sym(dict, at, id);
+            FieldLayout::Sym { dict, offset } => {
+                let id = names.resolve(dict, text, self.start + usize::from(offset))?;
+                self.put_sym(dict, offset, id);
                 Ok(())
             }
             FieldLayout::SymExt { dict } => {
@@ -255,21 +261,21 @@ impl<'a> EventBuilder<'a> {
                 self.put_publisher(bank, id);
                 Ok(())
             }
-            FieldLayout::Price { at } => {
-                self.put_price(at, spec.field as u16, Price::parse(text)?);
+            FieldLayout::Price { offset } => {
+                self.put_price(offset, spec.field as u16, Price::parse(text)?);
                 Ok(())
             }
             FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
                 self.set(spec, EventValue::Decimal(Decimal::parse(text)?))
             }
             FieldLayout::Amount { .. } => self.set(spec, EventValue::Amount(Amount::parse(text)?)),
-            FieldLayout::Id { at, n } => {
-                let slot = self.start + usize::from(at);
-                if at != EXT_ONLY && pack_plain(text, &mut self.buf[slot..slot + usize::from(n)]) {
+            FieldLayout::Id { offset, n } => {
+                let slot = self.start + usize::from(offset);
+                if offset != EXT_ONLY && pack_plain(text, &mut self.buf[slot..slot + usize::from(n)]) {
                     return Ok(());
                 }
                 check_utf8(text)?;
-                self.put_id(at, n, spec.field as u16, InlineId::Text(text));
+                self.put_id(offset, n, spec.field as u16, InlineId::Text(text));
                 Ok(())
             }
             FieldLayout::Text { .. } | FieldLayout::Code { .. } => {
@@ -308,9 +314,9 @@ impl<'a> EventBuilder<'a> {
     /// Sets a field to a value that was made ready for it.
     #[inline]
     pub fn set_ready(&mut self, ready: PreparedValue) {
-        let at = self.start + usize::from(ready.at);
-        if let Some(place) = self.buf.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
-            *place = (u64::from_le_bytes(*place) | ready.word).to_le_bytes();
+        let start = self.start + usize::from(ready.offset);
+        if let Some(word_bytes) = self.buf.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
+            *word_bytes = (u64::from_le_bytes(*word_bytes) | ready.word).to_le_bytes();
         }
     }
 
@@ -340,7 +346,7 @@ impl<'a> EventBuilder<'a> {
         self.keep_unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
     }
 
-    /// Keeps such a field with a value that is written in its final place: `json` appends JSON text, and nothing
+    /// Keeps an unmapped field whose value is written in its final place: `json` must append JSON text and nothing
     /// else.
     #[inline]
     pub fn keep_unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
@@ -382,7 +388,7 @@ impl<'a> EventBuilder<'a> {
         event.value(spec, &mut [0; 36]).is_some()
     }
 
-    /// The first field without which the event means nothing, if one is missing.
+    /// Returns the first required field that is missing, if any.
     pub fn missing_field(&self) -> Option<&'static EventFieldSpec> {
         let is_missing = |s: &&EventFieldSpec| !self.has(s);
         let fields = self.schema.fields;
@@ -394,40 +400,40 @@ impl<'a> EventBuilder<'a> {
         })
     }
 
-    /// Gives the event up and leaves the arena as before.
+    /// Discards the event and restores the arena.
     pub fn abandon(self) {
         self.buf.truncate(self.start);
     }
 
     #[inline]
-    fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
-        self.buf[self.start + at..self.start + at + N].copy_from_slice(&bytes);
+    fn write_bytes<const N: usize>(&mut self, offset: usize, bytes: [u8; N]) {
+        self.buf[self.start + offset..self.start + offset + N].copy_from_slice(&bytes);
     }
 
     #[inline]
-    fn get<const N: usize>(&self, at: usize) -> [u8; N] {
-        self.buf[self.start + at..self.start + at + N].try_into().expect("N bytes")
+    fn get<const N: usize>(&self, offset: usize) -> [u8; N] {
+        self.buf[self.start + offset..self.start + offset + N].try_into().expect("N bytes")
     }
 
     #[inline]
-    fn put_sym(&mut self, dict: NameKind, at: u16, id: u32) {
+    fn put_sym(&mut self, dict: NameKind, offset: u16, id: u32) {
         if dict == NameKind::Venue {
             // A provisional id of the 32-bit kind keeps its mark in the top bit of 16.
             let id = id as u16 | if id >> 31 != 0 { crate::id::VENUE_PROVISIONAL } else { 0 };
-            self.put(at.into(), id.to_le_bytes());
+            self.write_bytes(offset.into(), id.to_le_bytes());
         } else {
-            self.put(at.into(), id.to_le_bytes());
+            self.write_bytes(offset.into(), id.to_le_bytes());
         }
     }
 
-    /// Venue and bank share one place.
+    /// Writes the publisher. Venue and bank share one field of the frame.
     #[inline]
     fn put_publisher(&mut self, bank: bool, id: u32) {
         self.put_sym(NameKind::Venue, at::VENUE as u16, id);
         self.buf[self.start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
     }
 
-    /// A bank at a venue is one publisher, `BANK@VENUE`. The name that came first gives up its place.
+    /// Joins a bank and a venue into one publisher, `BANK@VENUE`. The joined name replaces the first one.
     #[cold]
     fn join_publishers(
         &mut self,
@@ -439,37 +445,37 @@ impl<'a> EventBuilder<'a> {
         if first_is_bank == bank {
             return Err(Refusal::TwoPublishers);
         }
-        let (mut first, place) = (Vec::new(), self.start + at::VENUE);
+        let (mut first, venue_offset) = (Vec::new(), self.start + at::VENUE);
         names.take_back(
             NameKind::Venue,
             u16::from_le_bytes(self.get(at::VENUE)).into(),
-            place,
+            venue_offset,
             &mut first,
         )?;
         if first.contains(&b'@') || text.contains(&b'@') {
             return Err(Refusal::PublisherName);
         }
         let (bank, venue) = if bank { (text, &*first) } else { (&*first, text) };
-        let id = names.resolve(NameKind::Venue, &[bank, b"@", venue].concat(), place)?;
+        let id = names.resolve(NameKind::Venue, &[bank, b"@", venue].concat(), venue_offset)?;
         self.put_publisher(true, id);
         Ok(())
     }
 
     #[inline]
-    fn put_price(&mut self, at: u16, tag: u16, p: Price) {
-        if at == EXT_ONLY {
+    fn put_price(&mut self, offset: u16, tag: u16, p: Price) {
+        if offset == EXT_ONLY {
             self.extend(tag, &p.0.to_le_bytes());
         } else {
-            self.put(at.into(), p.0.to_le_bytes());
+            self.write_bytes(offset.into(), p.0.to_le_bytes());
         }
     }
 
-    fn put_narrow(&mut self, at: u16, exp_at: u16, tag: u16, d: Decimal) {
+    fn put_narrow(&mut self, offset: u16, exp_offset: u16, tag: u16, d: Decimal) {
         if let Ok(m) = u32::try_from(d.mantissa()) {
-            self.put(at.into(), m.to_le_bytes());
-            self.put(exp_at.into(), d.exponent().to_le_bytes());
+            self.write_bytes(offset.into(), m.to_le_bytes());
+            self.write_bytes(exp_offset.into(), d.exponent().to_le_bytes());
         } else {
-            self.put(exp_at.into(), EXP_EXT.to_le_bytes());
+            self.write_bytes(exp_offset.into(), EXP_EXT.to_le_bytes());
             self.extend_decimal(tag, d);
         }
     }
@@ -481,9 +487,9 @@ impl<'a> EventBuilder<'a> {
         self.extend(tag, &payload);
     }
 
-    fn put_id(&mut self, at: u16, n: u16, tag: u16, id: InlineId<'_>) {
-        let slot = self.start + usize::from(at);
-        if at != EXT_ONLY && pack_id(id, &mut self.buf[slot..slot + usize::from(n)]) {
+    fn put_id(&mut self, offset: u16, n: u16, tag: u16, id: InlineId<'_>) {
+        let slot = self.start + usize::from(offset);
+        if offset != EXT_ONLY && pack_id(id, &mut self.buf[slot..slot + usize::from(n)]) {
             return;
         }
         match id {
@@ -497,73 +503,73 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    fn put_text(&mut self, at: u16, n: u16, tag: u16, t: &str) {
+    fn put_text(&mut self, offset: u16, n: u16, tag: u16, t: &str) {
         let n = usize::from(n);
         if t.is_empty() || t.len() > n || t.as_bytes().contains(&0) {
             return self.extend(tag, t.as_bytes());
         }
-        let slot = self.start + usize::from(at);
+        let slot = self.start + usize::from(offset);
         self.buf[slot..slot + t.len()].copy_from_slice(t.as_bytes());
     }
 
-    fn put_uint(&mut self, at: u16, width: u8, tag: u16, v: u64) {
-        if at == EXT_ONLY {
+    fn put_uint(&mut self, offset: u16, width: u8, tag: u16, v: u64) {
+        if offset == EXT_ONLY {
             return self.extend(tag, &v.to_le_bytes());
         }
-        let (at, width) = (self.start + usize::from(at), usize::from(width));
-        let none = u64::MAX >> (64 - 8 * width);
-        let inline = if v < none - 1 { v } else { none - 1 };
-        self.buf[at..at + width].copy_from_slice(&inline.to_le_bytes()[..width]);
-        if v >= none - 1 {
+        let (start, width) = (self.start + usize::from(offset), usize::from(width));
+        let none_value = u64::MAX >> (64 - 8 * width);
+        let inline = if v < none_value - 1 { v } else { none_value - 1 };
+        self.buf[start..start + width].copy_from_slice(&inline.to_le_bytes()[..width]);
+        if v >= none_value - 1 {
             self.extend(tag, &v.to_le_bytes());
         }
     }
 
-    fn put_millis(&mut self, at: u16, tag: u16, t: UnixNanos) {
+    fn put_millis(&mut self, offset: u16, tag: u16, t: UnixNanos) {
         let event = i64::from_le_bytes(self.get(at::TS_EVENT));
         let delta = t.0.checked_sub(event).filter(|d| d % 1_000_000 == 0).map(|d| d / 1_000_000);
         match delta.and_then(|d| u16::try_from(d).ok()).filter(|d| *d < 65534) {
-            Some(d) => self.put(at.into(), d.to_le_bytes()),
+            Some(d) => self.write_bytes(offset.into(), d.to_le_bytes()),
             None => {
-                self.put(at.into(), 65534u16.to_le_bytes());
+                self.write_bytes(offset.into(), 65534u16.to_le_bytes());
                 self.extend(tag, &t.0.to_le_bytes());
             }
         }
     }
 
-    fn put_flag_set(&mut self, at: u16, shift: u8, tag: u16, set: u8) {
+    fn put_flag_set(&mut self, offset: u16, shift: u8, tag: u16, set: u8) {
         if set == 0 {
             return;
         }
         let code = match FLAG_SETS.iter().position(|s| *s == set) {
-            Some(i) if at != EXT_ONLY => i as u8 + 1,
+            Some(i) if offset != EXT_ONLY => i as u8 + 1,
             _ => FLAG_SET_EXT,
         };
-        if at != EXT_ONLY {
-            self.buf[self.start + usize::from(at)] |= code << shift;
+        if offset != EXT_ONLY {
+            self.buf[self.start + usize::from(offset)] |= code << shift;
         }
         if code == FLAG_SET_EXT {
             self.extend(tag, &[set]);
         }
     }
 
-    fn put_date(&mut self, at: u16, tag: u16, date: CivilDate) {
+    fn put_date(&mut self, offset: u16, tag: u16, date: CivilDate) {
         let code = u32::try_from(date.days()).map_or(u32::MAX, |days| days + 1);
-        if at != EXT_ONLY {
-            self.put(at.into(), code.to_le_bytes());
+        if offset != EXT_ONLY {
+            self.write_bytes(offset.into(), code.to_le_bytes());
         }
-        if at == EXT_ONLY || code == u32::MAX {
+        if offset == EXT_ONLY || code == u32::MAX {
             self.extend(tag, &date.days().to_le_bytes());
         }
     }
 
-    fn put_date_after(&mut self, at: u16, tag: u16, date: CivilDate) {
+    fn put_date_after(&mut self, offset: u16, tag: u16, date: CivilDate) {
         let of_event = CivilDate::from_utc(UnixNanos(i64::from_le_bytes(self.get(at::TS_EVENT))));
         let code = u8::try_from(i64::from(date.days()) - i64::from(of_event.days()) + 1).ok();
         match code.filter(|code| (1..255).contains(code)) {
-            Some(code) => self.put(at.into(), [code]),
+            Some(code) => self.write_bytes(offset.into(), [code]),
             None => {
-                self.put(at.into(), [255]);
+                self.write_bytes(offset.into(), [255]);
                 self.extend(tag, &date.days().to_le_bytes());
             }
         }
@@ -585,7 +591,7 @@ fn check_utf8(text: &[u8]) -> Result<&str, Refusal> {
 /// Bytes of the longest fixed part.
 const FIXED_BYTES_MAX: usize = 192;
 
-/// The fixed part of each kind with every field none, by its number.
+/// The fixed part of each kind with every field absent, by the number of the kind.
 static TEMPLATES: [[u8; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1] = {
     let mut all = [[0; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1];
     let mut i = 0;
@@ -599,23 +605,27 @@ static TEMPLATES: [[u8; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1] = 
 const fn make_template(schema: &EventSchema) -> [u8; FIXED_BYTES_MAX] {
     assert!(matches!(schema.fixed_bytes, 64 | 128 | 192));
     let mut t = [0; FIXED_BYTES_MAX];
-    t = with(t, at::RECV_DELTA, &RECV_NONE.to_le_bytes());
-    t = with(t, at::SEQUENCE, &SEQ_NONE.to_le_bytes());
+    t = overlay(t, at::RECV_DELTA, &RECV_NONE.to_le_bytes());
+    t = overlay(t, at::SEQUENCE, &SEQ_NONE.to_le_bytes());
     if schema.kind.has_layouts() {
-        t = with(t, at::KIND_A, &[schema.layout]);
+        t = overlay(t, at::KIND_A, &[schema.layout]);
     }
     let mut i = 0;
     while i < schema.fields.len() {
         t = match schema.fields[i].slot {
-            FieldLayout::Price { at } if at != EXT_ONLY => with(t, at as usize, &i64::MAX.to_le_bytes()),
-            FieldLayout::Decimal { exp_at, .. }
-            | FieldLayout::DecimalNarrow { exp_at, .. }
-            | FieldLayout::Amount { exp_at, .. } => with(t, exp_at as usize, &[EXP_NONE as u8]),
-            FieldLayout::UInt { at, width } if at != EXT_ONLY => {
-                with(t, at as usize, [0xff; 8].split_at(width as usize).0)
+            FieldLayout::Price { offset } if offset != EXT_ONLY => {
+                overlay(t, offset as usize, &i64::MAX.to_le_bytes())
             }
-            FieldLayout::Nanos { at } if at != EXT_ONLY => with(t, at as usize, &i64::MIN.to_le_bytes()),
-            FieldLayout::MillisAfter { at } => with(t, at as usize, &[0xff; 2]),
+            FieldLayout::Decimal { exp_offset, .. }
+            | FieldLayout::DecimalNarrow { exp_offset, .. }
+            | FieldLayout::Amount { exp_offset, .. } => overlay(t, exp_offset as usize, &[EXP_NONE as u8]),
+            FieldLayout::UInt { offset, width } if offset != EXT_ONLY => {
+                overlay(t, offset as usize, [0xff; 8].split_at(width as usize).0)
+            }
+            FieldLayout::Nanos { offset } if offset != EXT_ONLY => {
+                overlay(t, offset as usize, &i64::MIN.to_le_bytes())
+            }
+            FieldLayout::MillisAfter { offset } => overlay(t, offset as usize, &[0xff; 2]),
             _ => t,
         };
         i += 1;
@@ -623,10 +633,10 @@ const fn make_template(schema: &EventSchema) -> [u8; FIXED_BYTES_MAX] {
     t
 }
 
-const fn with(mut t: [u8; FIXED_BYTES_MAX], at: usize, bytes: &[u8]) -> [u8; FIXED_BYTES_MAX] {
+const fn overlay(mut t: [u8; FIXED_BYTES_MAX], offset: usize, bytes: &[u8]) -> [u8; FIXED_BYTES_MAX] {
     let mut i = 0;
     while i < bytes.len() {
-        t[at + i] = bytes[i];
+        t[offset + i] = bytes[i];
         i += 1;
     }
     t
@@ -650,9 +660,9 @@ mod tests {
                 for spec in EventSchema::for_kind(kind).fields {
                     let Some(ready) = PreparedValue::new(kind, spec, text.as_bytes()) else { continue };
                     let (mut a, mut b) = (Vec::new(), Vec::new());
-                    let mut plain = EventBuilder::begin(&mut a, kind, UnixNanos(7));
-                    plain.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();
-                    plain.finish(0).unwrap();
+                    let mut text_event = EventBuilder::begin(&mut a, kind, UnixNanos(7));
+                    text_event.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();
+                    text_event.finish(0).unwrap();
                     let mut event = EventBuilder::begin(&mut b, kind, UnixNanos(7));
                     event.set_ready(ready);
                     event.finish(0).unwrap();

@@ -16,9 +16,10 @@ pub enum ErrorCause {
 }
 
 impl ErrorCause {
-    /// The cause of what the system or a decompressor returned.
+    /// Returns the cause of an error from the system or a decompressor.
     ///
-    /// Content that is not right is the data's fault: our own readers report it so, and the system never uses these kinds.
+    /// Wrong content is the fault of the data: unitape's own readers report it with these kinds, and the system never
+    /// uses them.
     pub fn from_io(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::Other => Self::Data,
@@ -33,12 +34,12 @@ mod tests {
 
     #[test]
     fn short_and_spoilt_files_are_data_and_missing_ones_are_not() {
-        let of = |kind: ErrorKind| ErrorCause::from_io(&kind.into());
+        let cause_of = |kind: ErrorKind| ErrorCause::from_io(&kind.into());
         for kind in [ErrorKind::InvalidData, ErrorKind::UnexpectedEof, ErrorKind::Other] {
-            assert_eq!(of(kind), ErrorCause::Data);
+            assert_eq!(cause_of(kind), ErrorCause::Data);
         }
         for kind in [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::StorageFull] {
-            assert_eq!(of(kind), ErrorCause::Outside);
+            assert_eq!(cause_of(kind), ErrorCause::Outside);
         }
     }
 }

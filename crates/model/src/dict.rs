@@ -5,18 +5,19 @@ use crate::words;
 use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
-/// Gives or finds the id of a name while an event is being built.
+/// Assigns or finds the id of a name while an event is being built.
 pub trait NameResolver {
-    /// The id of `name`, which will be in the arena at byte `at` (for a fix-up, should it be provisional).
-    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, crate::Refusal>;
+    /// Returns the id of `name`, which will be in the arena at byte `offset` (for a later correction of a provisional
+    /// id).
+    fn resolve(&mut self, dict: NameKind, name: &[u8], offset: usize) -> Result<u32, crate::Refusal>;
 
-    /// Takes back the name that was resolved last, to `id`, for byte `at`: appends it to `name`, and forgets the fix-up that it
+    /// Takes back the name that was resolved last, to `id`, for byte `offset`: appends it to `name`, and forgets the fix-up that it
     /// may have.
     fn take_back(
         &mut self,
         dict: NameKind,
         id: u32,
-        at: usize,
+        offset: usize,
         name: &mut Vec<u8>,
     ) -> Result<(), crate::Refusal>;
 }
@@ -46,14 +47,14 @@ struct DictionaryTable {
 }
 
 impl Dictionary {
-    /// The id of `name`.
+    /// Looks up the id of `name`.
     #[inline]
     pub fn get(&self, dict: NameKind, name: &[u8]) -> Option<u32> {
         self.tables[dict as usize].get(name)
     }
 
-    /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would be is asked for.
-    /// `None` for any other.
+    /// Begins a lookup of a name of at most [`SOUGHT_BYTES`] of ASCII, and prefetches the cache line of its entry.
+    /// Returns `None` for any other name.
     #[inline]
     pub fn start_lookup(&self, dict: NameKind, name: &[u8]) -> Option<NameLookup> {
         let table = &self.tables[dict as usize];
@@ -67,7 +68,7 @@ impl Dictionary {
             table.short.ask_for(hash);
             ([wanted.word, 0, 0, 0], hash)
         } else {
-            let wanted = LongName::of(name, 0, &table.seeds);
+            let wanted = LongName::from_name(name, 0, &table.seeds);
             let hash = wanted.hash(&table.seeds);
             table.long.ask_for(hash);
             (wanted.words, hash)
@@ -76,7 +77,7 @@ impl Dictionary {
         ascii.then_some(NameLookup { words, hash, len, dict })
     }
 
-    /// The id of a name that was sought in this dictionary.
+    /// Completes a lookup in this dictionary and returns the id of the name, if it has an id.
     #[inline]
     pub fn finish_lookup(&self, s: &NameLookup) -> Option<u32> {
         let table = &self.tables[s.dict as usize];
@@ -87,20 +88,20 @@ impl Dictionary {
         }
     }
 
-    /// The name of `id`.
+    /// Looks up the name of `id`.
     pub fn name(&self, dict: NameKind, id: u32) -> Option<&str> {
         // None is empty but those that were left out.
         let bytes = self.tables[dict as usize].name(id).filter(|name| !name.is_empty())?;
         Some(std::str::from_utf8(bytes).expect("only UTF-8 is interned"))
     }
 
-    /// The id of `name`, given now if it has none; the flag says whether it is new.
+    /// Returns the id of `name`, and assigns an id if it has none. The flag says whether the id is new.
     pub fn intern(&mut self, dict: NameKind, name: &[u8]) -> Result<(u32, bool), crate::Refusal> {
         self.intern_up_to(dict, name, dict.id_max())
     }
 
-    /// As [`Dictionary::intern`], with ids up to `id_max`: ids that represent names elsewhere than in events, as
-    /// a block's own do, need not fit an event's place for them.
+    /// Interns a name as [`Dictionary::intern`] does, with ids up to `id_max`. Ids that represent names outside events,
+    /// such as a block's own, need not fit an event's field.
     pub fn intern_up_to(
         &mut self,
         dict: NameKind,
@@ -120,8 +121,8 @@ impl Dictionary {
         Ok((id, true))
     }
 
-    /// Leaves the ids before `id` that are not defined without a name, because their definitions are lost; gives
-    /// how many. No more than [`LEFT_OUT_MAX`] at once.
+    /// Leaves the undefined ids before `id` without a name, because their definitions are lost. Returns their number,
+    /// at most [`LEFT_OUT_MAX`] at once.
     pub(crate) fn leave_out(&mut self, dict: NameKind, id: u32) -> u64 {
         let table = &mut self.tables[dict as usize];
         let wanted = id as usize - 1;
@@ -134,8 +135,8 @@ impl Dictionary {
         left_out as u64
     }
 
-    /// Takes over a definition whose id need not follow the ones before it: ids between have no name. Returns `false`, and changes
-    /// nothing, if the id is 0, above `id_max` or not above all others, or if the name is no name.
+    /// Takes over a definition whose id need not follow the ids before it: ids between have no name. Returns `false`
+    /// and changes nothing if the id is 0, above `id_max` or not above all others, or if the name is invalid.
     #[must_use]
     pub fn define_sparse(&mut self, dict: NameKind, id: u32, name: &[u8], id_max: u32) -> bool {
         let table = &mut self.tables[dict as usize];
@@ -149,7 +150,7 @@ impl Dictionary {
         true
     }
 
-    /// Takes over a definition read from a tape; false when it does not follow the ones before it.
+    /// Takes over a definition read from a tape. Returns false if it does not follow the definitions before it.
     #[must_use]
     pub fn define(&mut self, dict: NameKind, id: u32, name: &[u8]) -> bool {
         let table = &mut self.tables[dict as usize];
@@ -163,7 +164,7 @@ impl Dictionary {
         next
     }
 
-    /// The number of names in `dict`.
+    /// Counts the names in `dict`.
     #[inline]
     pub fn len(&self, dict: NameKind) -> u32 {
         self.tables[dict as usize].ends.len() as u32
@@ -176,7 +177,7 @@ impl Dictionary {
         }
     }
 
-    /// Whether no name is known.
+    /// Returns whether the dictionary has no names.
     pub fn is_empty(&self) -> bool {
         self.tables.iter().all(|t| t.ends.is_empty())
     }
@@ -192,25 +193,26 @@ pub struct NameLookup {
 }
 
 impl NameLookup {
-    /// Whose name it is.
+    /// Returns the kind of the name.
     #[inline]
     pub fn dict(&self) -> NameKind {
         self.dict
     }
 
-    /// The name itself.
+    /// Copies the name into `room` and returns its bytes.
     pub fn name<'a>(&self, room: &'a mut [u8; SOUGHT_BYTES]) -> &'a [u8] {
         let len = self.len as usize;
-        let mut put = |at: usize, word: u64| room[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        let mut write_word =
+            |offset: usize, word: u64| room[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
         // They lap over one another, and say the same where they do.
         let [a, b, c, d] = self.words;
-        put(0, a);
+        write_word(0, a);
         if len > 16 {
-            put(8, b);
-            put(len - 16, c);
-            put(len - 8, d);
+            write_word(8, b);
+            write_word(len - 16, c);
+            write_word(len - 8, d);
         } else if len > SHORT_BYTES {
-            put(len - 8, b);
+            write_word(len - 8, b);
         }
         &room[..len]
     }
@@ -233,7 +235,7 @@ impl NameResolver for Dictionary {
     }
 }
 
-/// Whether `name` may be interned: UTF-8, 1 to [`NAME_BYTES_MAX`] bytes.
+/// Checks that `name` may be interned: UTF-8, 1 to [`NAME_BYTES_MAX`] bytes.
 pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(crate::Refusal::NameLength);
@@ -246,33 +248,34 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
 struct HashSeeds {
     first: u64,
     last: u64,
-    whole: DefaultHashBuilder,
+    hash_builder: DefaultHashBuilder,
 }
 
 impl Default for HashSeeds {
     fn default() -> Self {
-        let whole = DefaultHashBuilder::default();
-        Self { first: whole.hash_one(1u64), last: whole.hash_one(2u64), whole }
+        let hash_builder = DefaultHashBuilder::default();
+        Self { first: hash_builder.hash_one(1u64), last: hash_builder.hash_one(2u64), hash_builder }
     }
 }
 
 impl HashSeeds {
-    /// Both halves of the product, so that every bit of what goes in is in what comes out.
+    /// Mixes both halves of the product, so that every input bit affects the output.
     #[inline]
     fn mix(&self, first: u64, last: u64) -> u64 {
         let product = u128::from(first ^ self.first) * u128::from(last ^ self.last);
         let folded = product as u64 ^ (product >> 64) as u64;
-        // Where a half is what its seed is the product says nothing of the other; this does.
+        // If an input half equals its seed, the product says nothing about the other half; this rotation does.
         folded ^ last.rotate_left(32)
     }
 }
 
-/// A name's id beside the bytes that distinguish it, so that a look-up touches one cache line, or two at most.
+/// A name's id beside the bytes that distinguish it, so that a lookup touches at most two cache lines, usually a single
+/// one.
 ///
-/// Short names are most of those that are looked up for every event, and the most of them; theirs are small, so that
-/// a hundred thousand accounts stay near.
+/// Most names, and most names looked up for every event, are short. Their entries are small, so that a hundred thousand
+/// accounts stay in the cache.
 trait NameEntry: Copy + Default {
-    /// 0 where there is none.
+    /// Returns the id of the entry; 0 if the slot is free.
     fn id(&self) -> u32;
     fn hash(&self, seeds: &HashSeeds) -> u64;
 }
@@ -328,7 +331,7 @@ impl NameEntry for LongName {
 
 impl LongName {
     #[inline]
-    fn of(name: &[u8], id: u32, seeds: &HashSeeds) -> Self {
+    fn from_name(name: &[u8], id: u32, seeds: &HashSeeds) -> Self {
         let word = |b: &[u8; 8]| u64::from_le_bytes(*b);
         let last = name.last_chunk().map_or(0, word);
         let words = match (name.first_chunk::<16>(), name.last_chunk::<16>()) {
@@ -337,7 +340,7 @@ impl LongName {
                 [word(&start[0]), word(&start[1]), word(&end[0]), last]
             }
             _ if name.len() <= 16 => [words::word(name), last, 0, 0],
-            _ => [seeds.whole.hash_one(name), last, 0, 0],
+            _ => [seeds.hash_builder.hash_one(name), last, 0, 0],
         };
         Self { words, len: name.len() as u32, id }
     }
@@ -357,17 +360,17 @@ impl<E> Default for NameHashTable<E> {
 }
 
 impl<E: NameEntry> NameHashTable<E> {
-    /// The entry of this hash that `is` the one looked for.
+    /// Finds the entry with this hash for which `is` returns true.
     #[inline]
     fn find(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
         let mask = self.entries.len().wrapping_sub(1);
-        let mut at = hash as usize & mask;
+        let mut slot = hash as usize & mask;
         // Without any entries there is no place; otherwise one is free at least.
-        while let Some(entry) = self.entries.get(at).filter(|e| e.id() != 0) {
+        while let Some(entry) = self.entries.get(slot).filter(|e| e.id() != 0) {
             if is(entry) {
                 return Some(entry.id());
             }
-            at = (at + 1) & mask;
+            slot = (slot + 1) & mask;
         }
         None
     }
@@ -384,19 +387,19 @@ impl<E: NameEntry> NameHashTable<E> {
         if (self.used + 1) * 4 > self.entries.len() * 3 {
             let more = (self.entries.len() * 2).max(16);
             let old = std::mem::replace(&mut self.entries, vec![E::default(); more]);
-            old.into_iter().filter(|e| e.id() != 0).for_each(|e| self.put(e, seeds));
+            old.into_iter().filter(|e| e.id() != 0).for_each(|e| self.insert_entry(e, seeds));
         }
-        self.put(entry, seeds);
+        self.insert_entry(entry, seeds);
         self.used += 1;
     }
 
-    fn put(&mut self, entry: E, seeds: &HashSeeds) {
+    fn insert_entry(&mut self, entry: E, seeds: &HashSeeds) {
         let mask = self.entries.len() - 1;
-        let mut at = entry.hash(seeds) as usize & mask;
-        while self.entries[at].id() != 0 {
-            at = (at + 1) & mask;
+        let mut slot = entry.hash(seeds) as usize & mask;
+        while self.entries[slot].id() != 0 {
+            slot = (slot + 1) & mask;
         }
-        self.entries[at] = entry;
+        self.entries[slot] = entry;
     }
 
     fn clear(&mut self) {
@@ -418,16 +421,16 @@ pub const SOUGHT_BYTES: usize = 32;
 
 const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
-/// Brings a line near; a hint without effect on what the program computes.
+/// Prefetches a cache line; a hint that does not affect results.
 #[inline]
-fn prefetch(at: *const u8) {
+fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch touches no memory that the program can see; any address will do.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    let _ = address;
 }
 
 impl DictionaryTable {
@@ -438,13 +441,13 @@ impl DictionaryTable {
             let wanted = ShortName { word: words::word(name), len, id: 0 };
             return self.short.find(wanted.hash(&self.seeds), |e| e.word == wanted.word && e.len == len);
         }
-        let wanted = LongName::of(name, 0, &self.seeds);
-        let same = |e: &LongName| {
+        let wanted = LongName::from_name(name, 0, &self.seeds);
+        let is_same_name = |e: &LongName| {
             e.words == wanted.words
                 && e.len == len
                 && (name.len() <= SOUGHT_BYTES || self.name(e.id) == Some(name))
         };
-        self.long.find(wanted.hash(&self.seeds), same)
+        self.long.find(wanted.hash(&self.seeds), is_same_name)
     }
 
     #[inline]
@@ -462,7 +465,7 @@ impl DictionaryTable {
             let entry = ShortName { word: words::word(name), len: name.len() as u32, id };
             self.short.insert(entry, &self.seeds);
         } else {
-            self.long.insert(LongName::of(name, id, &self.seeds), &self.seeds);
+            self.long.insert(LongName::from_name(name, id, &self.seeds), &self.seeds);
         }
     }
 
@@ -503,11 +506,11 @@ mod tests {
             others in proptest::collection::vec((0usize..40, b'a'..=b'c'), 0..40),
         ) {
             let (mut d, mut twin) = (Dictionary::default(), HashMap::new());
-            for (at, byte) in others {
+            for (raw_index, byte) in others {
                 let mut name = name.clone();
-                let at = at % name.len();
-                name[at] = byte;
-                for name in [&name[..], &name[..=at], &name[at..]] {
+                let index = raw_index % name.len();
+                name[index] = byte;
+                for name in [&name[..], &name[..=index], &name[index..]] {
                     let next = twin.len() as u32 + 1;
                     let id = *twin.entry(name.to_vec()).or_insert(next);
                     prop_assert_eq!(d.get(NameKind::Owner, name), (id != next).then_some(id));

@@ -48,7 +48,7 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The event that a builder has in hand, before its header is written.
+    /// Makes the event that a builder has under construction, before its header is written.
     pub(crate) fn from_unfinished(bytes: &'a [u8], schema: &'static EventSchema, ext: bool) -> Self {
         Self { bytes, schema, ext }
     }
@@ -60,46 +60,47 @@ impl<'a> Event<'a> {
         let kind = EventKind::from_u8(header.kind())?;
         let bytes = bytes.get(..header.len_bytes())?;
         let schema = EventSchema::for_frame(kind, *bytes.get(at::KIND_A)?)?;
-        let whole = bytes.len() >= usize::from(schema.fixed_bytes);
-        whole.then_some(Self { bytes, schema, ext: header.flags() & flags::EXT != 0 })
+        let is_complete = bytes.len() >= usize::from(schema.fixed_bytes);
+        is_complete.then_some(Self { bytes, schema, ext: header.flags() & flags::EXT != 0 })
     }
 
-    /// The whole frame.
+    /// Returns the bytes of the whole frame.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The header word.
+    /// Returns the header word.
     #[inline]
     pub fn header(&self) -> FrameHeader {
         FrameHeader::read(self.bytes)
     }
 
-    /// The kind.
+    /// Returns the kind of the event.
     #[inline]
     pub fn kind(&self) -> EventKind {
         self.schema.kind
     }
 
-    /// The layout of the frame.
+    /// Returns the layout of the frame.
     #[inline]
     pub fn schema(&self) -> &'static EventSchema {
         self.schema
     }
 
-    /// Whether the frame needs layout 1 to be read: it is of a kind that has had another, or has a field that came with it.
+    /// Returns whether a reader needs layout 1 for the frame: its kind has an earlier layout, or it has a field that
+    /// layout 1 added.
     pub fn needs_layout_1(&self) -> bool {
         let added = |spec: &&EventFieldSpec| spec.added && self.value(spec, &mut [0; 36]).is_some();
         self.schema.layout > 0 || self.schema.fields.iter().any(|spec| added(&spec))
     }
 
-    /// Event time.
+    /// Returns the event time.
     #[inline]
     pub fn ts_event(&self) -> UnixNanos {
         UnixNanos(i64::from_le_bytes(self.get(at::TS_EVENT)))
     }
 
-    /// Receive time, if one was recorded.
+    /// Returns the receive time, if it was recorded.
     pub fn ts_recv(&self) -> Option<UnixNanos> {
         match i32::from_le_bytes(self.get(at::RECV_DELTA)) {
             RECV_NONE => None,
@@ -108,19 +109,19 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Id of the source definition; 0 none.
+    /// Returns the id of the source definition; 0 if the event has no source.
     #[inline]
     pub fn source(&self) -> u32 {
         u32::from_le_bytes(self.get(at::SOURCE))
     }
 
-    /// Offset of the source message after the base of its source definition, bytes.
+    /// Returns the offset of the source message after the base of its source definition, in bytes.
     #[inline]
     pub fn offset(&self) -> u32 {
         u32::from_le_bytes(self.get(at::OFFSET))
     }
 
-    /// The feed's own sequence number.
+    /// Returns the feed's own sequence number, if it was recorded.
     pub fn sequence(&self) -> Option<u64> {
         match u32::from_le_bytes(self.get(at::SEQUENCE)) {
             SEQ_NONE => None,
@@ -129,23 +130,25 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The instrument, by the dictionary of the tape; [`InstrumentId::NONE`] where the event has none.
+    /// Returns the instrument's id in the dictionary of the tape; [`InstrumentId::NONE`] if the event has no
+    /// instrument.
     #[inline]
     pub fn instrument(&self) -> InstrumentId {
         InstrumentId(u32::from_le_bytes(self.get(at::INSTRUMENT)))
     }
 
-    /// Id of the venue, or of the bank that quotes; 0 none.
+    /// Returns the id of the venue or of the quoting bank; 0 if the event has no venue.
     #[inline]
     pub fn venue(&self) -> u16 {
         u16::from_le_bytes(self.get(at::VENUE))
     }
 
-    /// A field by its name; `None` when the kind has none such or it is not there. `scratch` takes the text
-    /// of an id that is kept in a shorter form.
+    /// Returns the value of a field. Returns `None` if the kind has no such field, or if the field is absent. `scratch`
+    /// receives the text of an id that the frame keeps in a shorter form.
     ///
-    /// An older frame may have an entry of its own under the name of a field that came later. That is read as the field, if
-    /// its JSON is a value of the field's form; names come as text, without an id, and lists and texts with escapes do not.
+    /// An older frame may have an unmapped entry with the name of a field that was added later. unitape reads the entry
+    /// as that field if its JSON is a value of the field's form. Names come as text, without an id; lists and texts
+    /// with escapes are not read.
     pub fn field<'s>(&'s self, field: EventField, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
         let spec = self.schema.get(field)?;
         match self.value(spec, scratch) {
@@ -193,12 +196,12 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// The field of `spec`, which must be one of this kind's.
+    /// Returns the value of the field `spec`, which must belong to this kind.
     pub fn value<'s>(&'s self, spec: &EventFieldSpec, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
         let ext = || self.ext(spec.field as u16);
         match spec.slot {
-            FieldLayout::Sym { dict: NameKind::Venue, at } => {
-                let id = u16::from_le_bytes(self.get(at.into()));
+            FieldLayout::Sym { dict: NameKind::Venue, offset } => {
+                let id = u16::from_le_bytes(self.get(offset.into()));
                 (id != 0).then_some(EventValue::Sym(NameKind::Venue, id.into()))
             }
             FieldLayout::Publisher { bank } => {
@@ -206,8 +209,8 @@ impl<'a> Event<'a> {
                 (self.venue() != 0 && bank == is_bank)
                     .then_some(EventValue::Sym(NameKind::Venue, self.venue().into()))
             }
-            FieldLayout::Sym { dict, at } => {
-                let id = u32::from_le_bytes(self.get(at.into()));
+            FieldLayout::Sym { dict, offset } => {
+                let id = u32::from_le_bytes(self.get(offset.into()));
                 (id != 0).then_some(EventValue::Sym(dict, id))
             }
             FieldLayout::SymExt { dict } => {
@@ -215,62 +218,70 @@ impl<'a> Event<'a> {
                 (id != 0).then_some(EventValue::Sym(dict, id))
             }
             FieldLayout::Syms { dict } => ext().map(|b| EventValue::Syms(dict, b)),
-            FieldLayout::Price { at: EXT_ONLY } => {
+            FieldLayout::Price { offset: EXT_ONLY } => {
                 self.ext_i64(spec.field).and_then(|v| Price(v).as_option()).map(EventValue::Price)
             }
-            FieldLayout::Price { at } => {
-                Price(i64::from_le_bytes(self.get(at.into()))).as_option().map(EventValue::Price)
+            FieldLayout::Price { offset } => {
+                Price(i64::from_le_bytes(self.get(offset.into()))).as_option().map(EventValue::Price)
             }
-            FieldLayout::Decimal { at, exp_at } => {
-                let exponent = i8::from_le_bytes(self.get(exp_at.into()));
-                let mantissa = i64::from_le_bytes(self.get(at.into()));
+            FieldLayout::Decimal { offset, exp_offset } => {
+                let exponent = i8::from_le_bytes(self.get(exp_offset.into()));
+                let mantissa = i64::from_le_bytes(self.get(offset.into()));
                 (exponent != EXP_NONE)
                     .then(|| EventValue::Decimal(Decimal::from_canonical(mantissa, exponent)))
             }
-            FieldLayout::DecimalNarrow { at, exp_at } => match i8::from_le_bytes(self.get(exp_at.into())) {
-                EXP_NONE => None,
-                EXP_EXT => ext_decimal(ext()?).map(EventValue::Decimal),
-                e => {
-                    let mantissa = u32::from_le_bytes(self.get(at.into()));
-                    Some(EventValue::Decimal(Decimal::from_canonical(mantissa.into(), e)))
+            FieldLayout::DecimalNarrow { offset, exp_offset } => {
+                match i8::from_le_bytes(self.get(exp_offset.into())) {
+                    EXP_NONE => None,
+                    EXP_EXT => ext_decimal(ext()?).map(EventValue::Decimal),
+                    e => {
+                        let mantissa = u32::from_le_bytes(self.get(offset.into()));
+                        Some(EventValue::Decimal(Decimal::from_canonical(mantissa.into(), e)))
+                    }
                 }
-            },
+            }
             FieldLayout::DecimalExt => ext_decimal(ext()?).map(EventValue::Decimal),
-            FieldLayout::Amount { at, exp_at } => {
-                let exponent = i8::from_le_bytes(self.get(exp_at.into()));
-                let mantissa = i128::from_le_bytes(self.get(at.into()));
+            FieldLayout::Amount { offset, exp_offset } => {
+                let exponent = i8::from_le_bytes(self.get(exp_offset.into()));
+                let mantissa = i128::from_le_bytes(self.get(offset.into()));
                 (exponent != EXP_NONE).then(|| EventValue::Amount(Amount::from_canonical(mantissa, exponent)))
             }
-            FieldLayout::Id { at, n } => {
-                let slot = &self.bytes[usize::from(at)..usize::from(at + n)];
-                let inline = if at == EXT_ONLY { None } else { unpack_id(slot, scratch) };
+            FieldLayout::Id { offset, n } => {
+                let slot = &self.bytes[usize::from(offset)..usize::from(offset + n)];
+                let inline = if offset == EXT_ONLY { None } else { unpack_id(slot, scratch) };
                 inline.or_else(|| ext().map(ext_id)).map(EventValue::Id)
             }
-            FieldLayout::Text { at, n } => {
-                let slot = &self.bytes[usize::from(at)..usize::from(at + n)];
+            FieldLayout::Text { offset, n } => {
+                let slot = &self.bytes[usize::from(offset)..usize::from(offset + n)];
                 let inline = if n == 0 || slot[0] == 0 { None } else { Some(trim_zeros(slot)) };
                 let text = inline.or_else(ext)?;
                 std::str::from_utf8(text).ok().map(EventValue::Text)
             }
-            FieldLayout::Code { at, shift, bits, values } => {
-                let code = self.bytes[usize::from(at)] >> shift & ((1 << bits) - 1);
+            FieldLayout::Code { offset, shift, bits, values } => {
+                let code = self.bytes[usize::from(offset)] >> shift & ((1 << bits) - 1);
                 values.get(usize::from(code).wrapping_sub(1)).map(|v| EventValue::Text(v))
             }
-            FieldLayout::Bool { at, shift } => {
-                let code =
-                    if at == EXT_ONLY { ext_u8(ext()?)? } else { self.bytes[usize::from(at)] >> shift & 3 };
+            FieldLayout::Bool { offset, shift } => {
+                let code = if offset == EXT_ONLY {
+                    ext_u8(ext()?)?
+                } else {
+                    self.bytes[usize::from(offset)] >> shift & 3
+                };
                 match code {
                     1 => Some(EventValue::Bool(false)),
                     2 => Some(EventValue::Bool(true)),
                     _ => None,
                 }
             }
-            FieldLayout::Flag { at, shift } => {
-                (self.bytes[usize::from(at)] >> shift & 1 != 0).then_some(EventValue::Bool(true))
+            FieldLayout::Flag { offset, shift } => {
+                (self.bytes[usize::from(offset)] >> shift & 1 != 0).then_some(EventValue::Bool(true))
             }
-            FieldLayout::FlagSet { at, shift, values } => {
-                let code =
-                    if at == EXT_ONLY { FLAG_SET_EXT } else { self.bytes[usize::from(at)] >> shift & 7 };
+            FieldLayout::FlagSet { offset, shift, values } => {
+                let code = if offset == EXT_ONLY {
+                    FLAG_SET_EXT
+                } else {
+                    self.bytes[usize::from(offset)] >> shift & 7
+                };
                 let set = match code {
                     FLAG_SET_EXT => ext_u8(ext()?)?,
                     code => *FLAG_SETS.get(usize::from(code).wrapping_sub(1))?,
@@ -278,29 +289,30 @@ impl<'a> Event<'a> {
                 let set = set & ((1u16 << values.len()) - 1) as u8;
                 (set != 0).then_some(EventValue::Flags(values, set))
             }
-            FieldLayout::UInt { at: EXT_ONLY, .. } => {
+            FieldLayout::UInt { offset: EXT_ONLY, .. } => {
                 self.ext_i64(spec.field).map(|v| EventValue::UInt(v as u64))
             }
-            FieldLayout::UInt { at, width } => {
-                let (at, width) = (usize::from(at), usize::from(width));
+            FieldLayout::UInt { offset, width } => {
+                let (start, width) = (usize::from(offset), usize::from(width));
                 let mut b = [0; 8];
-                b[..width].copy_from_slice(&self.bytes[at..at + width]);
-                let (v, none) = (u64::from_le_bytes(b), u64::MAX >> (64 - 8 * width));
-                match none - v {
+                b[..width].copy_from_slice(&self.bytes[start..start + width]);
+                let (v, none_value) = (u64::from_le_bytes(b), u64::MAX >> (64 - 8 * width));
+                match none_value - v {
                     0 => None,
                     1 => self.ext_i64(spec.field).map(|v| EventValue::UInt(v as u64)),
                     _ => Some(EventValue::UInt(v)),
                 }
             }
-            FieldLayout::Nanos { at } => {
-                let v = match at {
+            FieldLayout::Nanos { offset } => {
+                let v = match offset {
                     EXT_ONLY => self.ext_i64(spec.field)?,
-                    at => i64::from_le_bytes(self.get(at.into())),
+                    offset => i64::from_le_bytes(self.get(offset.into())),
                 };
                 (v != i64::MIN).then_some(EventValue::Nanos(UnixNanos(v)))
             }
-            FieldLayout::Date { at } => {
-                let code = if at == EXT_ONLY { u32::MAX } else { u32::from_le_bytes(self.get(at.into())) };
+            FieldLayout::Date { offset } => {
+                let code =
+                    if offset == EXT_ONLY { u32::MAX } else { u32::from_le_bytes(self.get(offset.into())) };
                 let days = match code {
                     0 => return None,
                     u32::MAX => ext_i32(ext()?)?,
@@ -308,28 +320,28 @@ impl<'a> Event<'a> {
                 };
                 CivilDate::from_days_checked(days).map(EventValue::Date)
             }
-            FieldLayout::DateAfter { at } => {
-                let days = match self.bytes[usize::from(at)] {
+            FieldLayout::DateAfter { offset } => {
+                let days = match self.bytes[usize::from(offset)] {
                     0 => return None,
                     255 => ext_i32(ext()?)?,
                     code => CivilDate::from_utc(self.ts_event()).days() + i32::from(code) - 1,
                 };
                 CivilDate::from_days_checked(days).map(EventValue::Date)
             }
-            FieldLayout::Tape { at } => {
-                let id = u128::from_le_bytes(self.get(at.into()));
+            FieldLayout::Tape { offset } => {
+                let id = u128::from_le_bytes(self.get(offset.into()));
                 (id != 0).then_some(EventValue::Tape(id))
             }
-            FieldLayout::TapePosition { at } => {
-                let bytes: [u8; TapePosition::BYTES] = match at {
+            FieldLayout::TapePosition { offset } => {
+                let bytes: [u8; TapePosition::BYTES] = match offset {
                     EXT_ONLY => ext()?.try_into().ok()?,
-                    at => self.get(at.into()),
+                    offset => self.get(offset.into()),
                 };
                 (bytes != [0; TapePosition::BYTES])
                     .then(|| EventValue::TapePosition(TapePosition::from_bytes(&bytes)))
             }
             FieldLayout::TapePositions => ext().map(EventValue::TapePositions),
-            FieldLayout::MillisAfter { at } => match u16::from_le_bytes(self.get(at.into())) {
+            FieldLayout::MillisAfter { offset } => match u16::from_le_bytes(self.get(offset.into())) {
                 65535 => None,
                 65534 => self.ext_i64(spec.field).map(|v| EventValue::Nanos(UnixNanos(v))),
                 ms => Some(EventValue::Nanos(UnixNanos(
@@ -340,7 +352,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Unmapped fields: name and JSON text, in the order they were kept.
+    /// Iterates over the unmapped fields, as name and JSON text, in recorded order.
     pub fn unmapped_fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.ext_entries().filter(|(tag, _)| *tag == TAG_UNMAPPED).filter_map(|(_, b)| {
             let n = usize::from(u16::from_le_bytes(b.get(..2)?.try_into().ok()?));
@@ -349,7 +361,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// Whether its message may be on the tape twice: it has the field `repeat` with the value `Y`.
+    /// Returns whether the event's message may be on the tape twice: the field `repeat` has the value `Y`.
     #[inline]
     pub fn is_repeat(&self) -> bool {
         self.ext && self.has_repeat_field()
@@ -361,8 +373,8 @@ impl<'a> Event<'a> {
         self.ext && self.has_partial_field()
     }
 
-    /// Returns the quantity that an `order_amend` takes off what is left of its order. `None` if the event has `qty` or
-    /// `left`, which count then.
+    /// Returns the quantity by which an `order_amend` reduces the remaining quantity of its order. Returns `None` if
+    /// the event has `qty` or `left`, which then take precedence.
     #[inline]
     pub fn qty_reduced(&self) -> Option<Decimal> {
         if self.ext && self.kind() == EventKind::OrderAmend { self.qty_reduced_field() } else { None }
@@ -383,24 +395,24 @@ impl<'a> Event<'a> {
         self.ext_entries().any(|(tag, payload)| tag == TAG_UNMAPPED && payload == b"\x06\0repeat\"Y\"")
     }
 
-    /// End of the extension's entries, bytes from the start of the frame; the end of the fixed part if there is no
-    /// extension.
+    /// Returns the end of the extension's entries, in bytes from the start of the frame. Without an extension it is the
+    /// end of the fixed part.
     pub fn extension_end(&self) -> usize {
-        self.ext_entries().fold(self.fixed(), |at, (_, payload)| at + ENTRY_HEAD + payload.len())
+        self.ext_entries().fold(self.fixed(), |offset, (_, payload)| offset + ENTRY_HEAD + payload.len())
     }
 
-    /// The entries of the extension, tag and payload, in their order. For a field, the first entry of its number
-    /// counts.
+    /// Iterates over the entries of the extension, as tag and payload, in frame order. The first entry with a field's
+    /// number is the field's value.
     #[inline]
     pub fn extension_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         self.ext_entries()
     }
 
     fn ext_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
-        let (bytes, mut at) = (self.bytes, if self.ext { self.fixed() } else { self.bytes.len() });
+        let (bytes, mut offset) = (self.bytes, if self.ext { self.fixed() } else { self.bytes.len() });
         std::iter::from_fn(move || {
-            let (tag, payload) = extension_entry(bytes, at)?;
-            at = payload.end;
+            let (tag, payload) = extension_entry(bytes, offset)?;
+            offset = payload.end;
             Some((tag, &bytes[payload]))
         })
     }
@@ -419,27 +431,27 @@ impl<'a> Event<'a> {
     }
 
     #[inline]
-    fn get<const N: usize>(&self, at: usize) -> [u8; N] {
-        self.bytes[at..at + N].try_into().expect("inside the fixed part")
+    fn get<const N: usize>(&self, offset: usize) -> [u8; N] {
+        self.bytes[offset..offset + N].try_into().expect("inside the fixed part")
     }
 }
 
 /// Bytes before the payload of an extension entry: tag and length.
 pub(crate) const ENTRY_HEAD: usize = 6;
 
-/// The entry of an extension that begins at `at` of a frame: its tag, and where its payload is. None after the last one, or
-/// where the entry is longer than the frame.
+/// Reads the extension entry at `offset` of a frame: its tag, and the range of its payload. Returns `None` after the
+/// last entry, or if the entry is longer than the frame.
 #[inline]
-pub fn extension_entry(frame: &[u8], at: usize) -> Option<(u16, Range<usize>)> {
-    let head = frame.get(at..)?.get(..ENTRY_HEAD)?;
+pub fn extension_entry(frame: &[u8], offset: usize) -> Option<(u16, Range<usize>)> {
+    let head = frame.get(offset..)?.get(..ENTRY_HEAD)?;
     let tag = u16::from_le_bytes([head[0], head[1]]);
     let length = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
-    let start = at + ENTRY_HEAD;
+    let start = offset + ENTRY_HEAD;
     let end = start.checked_add(length).filter(|end| *end <= frame.len())?;
     (tag != 0).then_some((tag, start..end))
 }
 
-/// A decimal in the extension.
+/// Decodes a decimal of the extension.
 fn ext_decimal(b: &[u8]) -> Option<Decimal> {
     let b: &[u8; 9] = b.try_into().ok()?;
     let mantissa = i64::from_le_bytes(b[..8].try_into().expect("eight bytes"));

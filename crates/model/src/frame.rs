@@ -23,13 +23,13 @@ pub const LINE: usize = 64;
 pub struct Position(pub u64);
 
 impl Position {
-    /// The 32-bit stamp that a frame committed at this position carries; never zero.
+    /// Returns the 32-bit stamp of a frame committed at this position; never zero.
     #[inline]
     pub const fn stamp(self) -> u32 {
         0x8000_0000 | ((self.0 >> 6) as u32 & 0x7fff_ffff)
     }
 
-    /// The position `bytes` further on.
+    /// Returns the position `bytes` further on.
     #[inline]
     pub const fn plus(self, bytes: u64) -> Self {
         Self(self.0 + bytes)
@@ -54,7 +54,8 @@ pub mod flags {
     pub const SNAPSHOT: u8 = 1 << 3;
     /// The frame has an extension after its fixed part.
     pub const EXT: u8 = 1 << 4;
-    /// Its time leads the time of its receipt, or that of the other feeds, by more than it may: the merge did not believe it.
+    /// The event's time leads its receive time, or the time of the other feeds, by more than the limit: the merge did
+    /// not believe it.
     pub const CLOCK_AHEAD: u8 = 1 << 5;
 }
 
@@ -67,67 +68,67 @@ pub const KIND_PAD: u8 = 1;
 pub struct FrameHeader(pub u64);
 
 impl FrameHeader {
-    /// A header without a stamp, as a frame has it before its position is known.
+    /// Makes a header without a stamp, for a frame whose position is not yet known.
     #[inline]
     pub const fn new_unstamped(kind: u8, flags: u8, lines: u16) -> Self {
         Self((flags as u64) << 56 | (kind as u64) << 48 | (lines as u64) << 32)
     }
 
-    /// The same header with the stamp of `position`.
+    /// Returns the same header with the stamp of `position`.
     #[inline]
     pub const fn with_stamp(self, position: Position) -> Self {
         Self(self.0 & !0xffff_ffff | position.stamp() as u64)
     }
 
-    /// Whether this header was committed at `position`.
+    /// Returns whether this header was committed at `position`.
     #[inline]
     pub const fn is_at(self, position: Position) -> bool {
         self.stamp() == position.stamp()
     }
 
-    /// The stamp, zero when not committed.
+    /// Returns the stamp; zero if the frame is not committed.
     #[inline]
     pub const fn stamp(self) -> u32 {
         self.0 as u32
     }
 
-    /// Length in lines; zero only for a pad.
+    /// Returns the length in lines; zero only for a pad.
     #[inline]
     pub const fn lines(self) -> u16 {
         (self.0 >> 32) as u16
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub const fn len_bytes(self) -> usize {
         self.lines() as usize * LINE
     }
 
-    /// The kind byte: [`KIND_PAD`] or a [`crate::EventKind`].
+    /// Returns the kind byte: [`KIND_PAD`] or a [`crate::EventKind`].
     #[inline]
     pub const fn kind(self) -> u8 {
         (self.0 >> 48) as u8
     }
 
-    /// The flag bits of [`flags`].
+    /// Returns the flag bits of [`flags`].
     #[inline]
     pub const fn flags(self) -> u8 {
         (self.0 >> 56) as u8
     }
 
-    /// This header with `bits` set as well.
+    /// Returns this header with `bits` set as well.
     #[inline]
     pub const fn with_flags(self, bits: u8) -> Self {
         Self(self.0 | (bits as u64) << 56)
     }
 
-    /// Whether the unit of commit ends with this frame.
+    /// Returns whether the unit of commit ends with this frame.
     #[inline]
     pub const fn is_last(self) -> bool {
         self.flags() & flags::LAST != 0
     }
 
-    /// Whether the frame is bookkeeping, not an event.
+    /// Returns whether the frame is bookkeeping and not an event.
     #[inline]
     pub const fn is_meta(self) -> bool {
         self.flags() & flags::META != 0
@@ -136,7 +137,7 @@ impl FrameHeader {
     /// Reads the header from the first eight bytes of a frame.
     ///
     /// # Panics
-    /// If `frame` is shorter than eight bytes.
+    /// Panics if `frame` is shorter than eight bytes.
     #[inline]
     pub fn read(frame: &[u8]) -> Self {
         Self(u64::from_le_bytes(frame[..8].try_into().expect("eight bytes")))
@@ -145,7 +146,7 @@ impl FrameHeader {
     /// Writes the header into the first eight bytes of `frame`.
     ///
     /// # Panics
-    /// If `frame` is shorter than eight bytes.
+    /// Panics if `frame` is shorter than eight bytes.
     #[inline]
     pub fn write(self, frame: &mut [u8]) {
         frame[..8].copy_from_slice(&self.0.to_le_bytes());
@@ -178,13 +179,13 @@ impl std::fmt::Debug for FrameHeader {
 /// Yields `(offset_bytes, header, frame)`. Stops at a frame that does not fit, which in a run that we wrote
 /// ourselves cannot be.
 pub fn frames(run: &[u8]) -> impl Iterator<Item = (usize, FrameHeader, &[u8])> {
-    let mut at = 0;
+    let mut next_offset = 0;
     std::iter::from_fn(move || {
-        let rest = run.get(at..).filter(|r| r.len() >= LINE)?;
+        let rest = run.get(next_offset..).filter(|r| r.len() >= LINE)?;
         let header = FrameHeader::read(rest);
         let frame = rest.get(..header.len_bytes()).filter(|f| !f.is_empty())?;
-        let offset = at;
-        at += frame.len();
+        let offset = next_offset;
+        next_offset += frame.len();
         Some((offset, header, frame))
     })
 }

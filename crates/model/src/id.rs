@@ -47,12 +47,12 @@ impl NameKind {
         NameKind::Name,
     ];
 
-    /// The one with this number.
+    /// Returns the dictionary with this number.
     pub fn from_u8(n: u8) -> Option<Self> {
         Self::ALL.get(usize::from(n)).copied()
     }
 
-    /// The word users see.
+    /// Returns the word that users see.
     pub const fn name(self) -> &'static str {
         match self {
             NameKind::Instrument => "instrument",
@@ -67,7 +67,7 @@ impl NameKind {
         }
     }
 
-    /// Greatest id that may be given.
+    /// Returns the greatest id that may be assigned.
     pub const fn id_max(self) -> u32 {
         match self {
             NameKind::Venue => VENUE_PROVISIONAL as u32 - 1,
@@ -104,7 +104,7 @@ impl InstrumentId {
     /// No instrument, as the events of a tape say it; the first one of a table has the same number.
     pub const NONE: Self = Self(0);
 
-    /// As the index of a table.
+    /// Converts the id to a table index.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
@@ -113,7 +113,7 @@ impl InstrumentId {
 }
 
 impl ProductId {
-    /// As the index of a table.
+    /// Converts the id to a table index.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
@@ -122,7 +122,7 @@ impl ProductId {
 }
 
 impl ChannelId {
-    /// As the index of a table.
+    /// Converts the id to a table index.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
@@ -226,8 +226,8 @@ pub(crate) fn pack_plain(t: &[u8], slot: &mut [u8]) -> bool {
     if words[0] & 0xff < u64::from(b' ') {
         return false;
     }
-    for (place, word) in slot.chunks_exact_mut(8).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
+    for (chunk, word) in slot.chunks_exact_mut(8).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
     }
     true
 }
@@ -325,8 +325,8 @@ mod tests {
             prop_assert_eq!(round_trip(InlineId::Number(n), 8), n < 1 << 56);
             prop_assert_eq!(round_trip(InlineId::Number(n), 24), n < 1 << 56);
             let fits = round_trip(InlineId::Text(&t), 24);
-            let plain = !t.is_empty() && t.len() <= 24 && t[0] >= b' ' && !t.contains(&0);
-            prop_assert_eq!(fits, plain);
+            let is_inline_text = !t.is_empty() && t.len() <= 24 && t[0] >= b' ' && !t.contains(&0);
+            prop_assert_eq!(fits, is_inline_text);
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct WideId {
     /// The dictionary.
     pub dict: NameKind,
     /// Bytes from the start of the frame.
-    pub at: usize,
+    pub offset: usize,
 }
 
 /// An entry of the extension that holds ids.
@@ -47,7 +47,7 @@ pub struct IdLayoutTable {
 }
 
 impl IdLayoutTable {
-    /// The table of this build's schema.
+    /// Returns the table of this build's schema.
     pub fn get() -> &'static Self {
         static TABLE: LazyLock<IdLayoutTable> = LazyLock::new(IdLayoutTable::new);
         &TABLE
@@ -62,8 +62,8 @@ impl IdLayoutTable {
         Self { layouts }
     }
 
-    /// The layout of a frame; `None` for a kind or a layout that this build does not know, or a frame shorter than its
-    /// kind.
+    /// Looks up the id layout of a frame. Returns `None` if this build does not know the kind or the layout, or if the
+    /// frame is shorter than its kind.
     #[inline]
     pub fn find(&self, header: FrameHeader, frame: &[u8]) -> Option<&IdLayout> {
         let kind = EventKind::from_u8(header.kind())?;
@@ -71,8 +71,8 @@ impl IdLayoutTable {
         if layout >= LAYOUTS {
             return None;
         }
-        let found = self.layouts[kind as usize * LAYOUTS + layout].as_ref()?;
-        (frame.len() >= found.fixed_bytes).then_some(found)
+        let id_layout = self.layouts[kind as usize * LAYOUTS + layout].as_ref()?;
+        (frame.len() >= id_layout.fixed_bytes).then_some(id_layout)
     }
 }
 
@@ -86,7 +86,7 @@ impl IdLayout {
                 FieldLayout::Sym { dict: NameKind::Venue, .. } | FieldLayout::Publisher { .. } => {
                     ids.venue = true
                 }
-                FieldLayout::Sym { dict, at } => ids.wide.push(WideId { dict, at: at.into() }),
+                FieldLayout::Sym { dict, offset } => ids.wide.push(WideId { dict, offset: offset.into() }),
                 FieldLayout::SymExt { dict } | FieldLayout::Syms { dict } => {
                     ids.listed.push(ListedIds { dict, tag: spec.field as u16 });
                 }
@@ -96,18 +96,19 @@ impl IdLayout {
         ids
     }
 
-    /// Gives `each` the places of the ids in the extension of a frame. For a field, the first entry of its number counts.
+    /// Passes the positions of the ids in the extension of a frame to `each`. The first entry with a field's number is
+    /// the field's value.
     pub fn each_listed(&self, header: FrameHeader, frame: &[u8], mut each: impl FnMut(NameKind, usize)) {
         if self.listed.is_empty() || header.flags() & flags::EXT == 0 {
             return;
         }
         for ids in &self.listed {
-            let mut at = self.fixed_bytes;
-            while let Some((tag, payload)) = extension_entry(frame, at) {
-                at = payload.end;
+            let mut offset = self.fixed_bytes;
+            while let Some((tag, payload)) = extension_entry(frame, offset) {
+                offset = payload.end;
                 if tag == ids.tag {
-                    let whole = payload.start + payload.len() / 4 * 4;
-                    (payload.start..whole).step_by(4).for_each(|at| each(ids.dict, at));
+                    let end = payload.start + payload.len() / 4 * 4;
+                    (payload.start..end).step_by(4).for_each(|id_offset| each(ids.dict, id_offset));
                     break;
                 }
             }
@@ -136,17 +137,17 @@ mod tests {
                 frame[at::KIND_A] = schema.layout;
             }
             let header = FrameHeader::new_unstamped(schema.kind as u8, 0, (frame.len() / 64) as u16);
-            let found = table.find(header, &frame).expect("a known layout");
+            let id_layout = table.find(header, &frame).expect("a known layout");
             let wanted = |slot| match slot {
-                FieldLayout::Sym { dict: NameKind::Venue, at } => {
-                    assert_eq!(usize::from(at), at::VENUE);
+                FieldLayout::Sym { dict: NameKind::Venue, offset } => {
+                    assert_eq!(usize::from(offset), at::VENUE);
                     0
                 }
                 FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Syms { .. } => 1,
                 _ => 0,
             };
             let count: usize = schema.fields.iter().map(|spec| wanted(spec.slot)).sum();
-            assert_eq!(found.wide.len() + found.listed.len(), count, "{:?}", schema.kind);
+            assert_eq!(id_layout.wide.len() + id_layout.listed.len(), count, "{:?}", schema.kind);
             frame.pop();
             assert!(table.find(header, &frame).is_none(), "shorter than its kind");
         }

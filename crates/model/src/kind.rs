@@ -84,7 +84,7 @@ impl EventKind {
     /// Bookkeeping kinds.
     pub const META: [EventKind; 3] = [EventKind::Define, EventKind::Source, EventKind::Progress];
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[inline]
     pub fn from_u8(n: u8) -> Option<Self> {
         match n {
@@ -96,7 +96,7 @@ impl EventKind {
         }
     }
 
-    /// The word for it, as in JSON.
+    /// Returns the kind's name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::Define => "define",
@@ -135,18 +135,18 @@ impl EventKind {
         }
     }
 
-    /// The event kind of this name.
+    /// Looks up an event kind by name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::EVENTS.into_iter().find(|k| k.name() == name)
     }
 
-    /// Whether frames of this kind are bookkeeping.
+    /// Returns whether frames of this kind are bookkeeping.
     pub const fn is_meta(self) -> bool {
         (self as u8) < 16
     }
 
-    /// Fields of which an event of the kind has one at least; none for most kinds. A `list` entry that names no
-    /// instrument and nobody would be about nothing.
+    /// Returns the fields of which an event of the kind must have at least one; empty for most kinds. A `list` entry
+    /// without an instrument and without a party would concern nothing.
     pub const fn one_of(self) -> &'static [EventField] {
         match self {
             EventKind::List => &[
@@ -162,19 +162,19 @@ impl EventKind {
         }
     }
 
-    /// Whether the kind has had more than one layout, so that its frames say theirs.
+    /// Returns whether the kind has had more than one layout. Frames of such a kind carry their layout number.
     #[inline]
     pub const fn has_layouts(self) -> bool {
         matches!(self, EventKind::Alert | EventKind::Control)
     }
 
-    /// Whether input (a line, a mapping) may name this kind. Definitions, marks of progress and quarantine events are
-    /// the account that unitape keeps itself; one from outside would forge it.
+    /// Returns whether input (a line, a mapping) may name this kind. unitape itself writes definitions, progress marks
+    /// and quarantine events; input that names them would forge its account.
     pub const fn is_input(self) -> bool {
         !self.is_meta() && !matches!(self, EventKind::Quarantine)
     }
 
-    /// The kind of this name that input may not name, if it is one.
+    /// Looks up a kind that input must not name.
     pub fn reserved_from_name(name: &str) -> Option<Self> {
         Self::META.into_iter().chain([EventKind::Quarantine]).find(|k| k.name() == name)
     }
@@ -192,12 +192,12 @@ macro_rules! fields {
             /// All fields, by number.
             pub const ALL: &[EventField] = &[$(EventField::$variant,)*];
 
-            /// The word for it, as in JSON and in mappings.
+            /// Returns the field's name in JSON and in mappings.
             pub const fn name(self) -> &'static str {
                 match self { $(EventField::$variant => $name,)* }
             }
 
-            /// The field with this number.
+            /// Returns the field with this number.
             pub fn from_u16(n: u16) -> Option<Self> {
                 match n { $($number => Some(EventField::$variant),)* _ => None }
             }

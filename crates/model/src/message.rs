@@ -12,7 +12,8 @@
 
 use crate::frame::{FrameHeader, LINE, flags};
 
-/// Kind of a frame that holds a message; beyond those of [`crate::EventKind`], whose fields the schema names.
+/// Kind of a frame that holds a user's message; beyond the kinds of [`crate::EventKind`], whose fields the schema
+/// names.
 pub const KIND_MESSAGE: u8 = 64;
 
 /// Bytes of a message's frame before its own.
@@ -26,7 +27,7 @@ pub const MESSAGE_BYTES_MAX: usize = u16::MAX as usize * LINE - MESSAGE_HEAD;
 pub struct TopicMessage<'a> {
     /// The publisher's number of the topic.
     pub topic: u32,
-    /// Its bytes.
+    /// The bytes of the message.
     pub bytes: &'a [u8],
 }
 
@@ -39,13 +40,15 @@ impl<'a> TopicMessage<'a> {
         if FrameHeader::read(head).kind() != KIND_MESSAGE {
             return None;
         }
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let word = |offset: usize| {
+            u32::from_le_bytes([head[offset], head[offset + 1], head[offset + 2], head[offset + 3]])
+        };
         let bytes = frame[MESSAGE_HEAD..].get(..word(8) as usize)?;
         Some(Self { topic: word(12), bytes })
     }
 
-    /// The frame's header word for a message of `length` bytes, and the eight bytes after it; `None` if the
-    /// message is too long for a frame.
+    /// Computes the header word of a frame for a message of `length` bytes, and the next eight bytes. Returns `None` if
+    /// the message is too long for a frame.
     #[inline]
     #[must_use]
     pub const fn header_words(topic: u32, length: usize) -> Option<(FrameHeader, u64)> {
@@ -73,8 +76,8 @@ mod tests {
             let message = TopicMessage::from_frame(&frame).unwrap();
             assert_eq!((message.topic, message.bytes.len()), (7, length));
             assert!(frame.len() - MESSAGE_HEAD - length < LINE);
-            let beyond = (frame.len() - MESSAGE_HEAD + 1) as u32;
-            frame[8..12].copy_from_slice(&beyond.to_le_bytes());
+            let excess_length = (frame.len() - MESSAGE_HEAD + 1) as u32;
+            frame[8..12].copy_from_slice(&excess_length.to_le_bytes());
             assert_eq!(TopicMessage::from_frame(&frame), None);
         }
         assert!(

@@ -19,7 +19,7 @@ use crate::kind::{EventField, EventKind};
 use crate::message::TopicMessage;
 use crate::schema::{FieldLayout, SCHEMAS, at};
 
-/// Why a frame cannot be used: it does not agree with the definitions before it, or is none that is known.
+/// Why a frame cannot be used: it contradicts the definitions before it, or its kind is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameFault {
@@ -67,7 +67,7 @@ pub struct SourceDefinition {
     pub file: String,
     /// The bytes to add to an event's offset.
     pub base: u64,
-    /// The definition as it is on the tape.
+    /// The definition frame of the tape.
     pub frame: Box<[u8]>,
 }
 
@@ -91,7 +91,7 @@ pub struct DefinitionTable {
     /// The number of names in each dictionary, or fewer: for an id beyond it the reader looks into the dictionary.
     counts: [u32; NameKind::COUNT],
     sources: BTreeMap<u32, SourceDefinition>,
-    /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
+    /// Defined sources of the last events; 0, which is no source, fills the rest.
     recent: [u32; RECENT],
     lenient: bool,
     /// The table to ask for names whose definitions are lost.
@@ -142,16 +142,16 @@ impl DefinitionTable {
         self.log = Some(Box::new(log));
     }
 
-    /// The lost names.
+    /// Returns the counts of lost names.
     pub fn lost_names(&self) -> LostNameCounts {
         self.lost
     }
 
-    /// Takes the next frame of the tape, as [`DefinitionTable::admit`] does, and gives the event in it; none where it holds a
-    /// user's message.
+    /// Takes the next frame of the tape, as [`DefinitionTable::admit`] does, and returns the event in it. Returns
+    /// `None` for a user's message.
     ///
     /// # Errors
-    /// As [`DefinitionTable::admit`], and a frame of no known kind.
+    /// Fails as [`DefinitionTable::admit`] does, and if the kind of the frame is unknown.
     #[inline]
     pub fn admit_frame<'a>(&mut self, frame: &'a [u8]) -> Result<Option<Event<'a>>, FrameFault> {
         let Some(event) = Event::new(frame) else {
@@ -164,10 +164,10 @@ impl DefinitionTable {
         Ok(Some(event))
     }
 
-    /// Takes the next frame of the tape: learns a definition, and looks whether the ids of any other are defined.
+    /// Takes the next frame of the tape: learns a definition, and checks for any other event that its ids are defined.
     ///
     /// # Errors
-    /// A definition that does not follow, or an id that has none.
+    /// Fails if a definition does not follow the ones before it, or if an id has no definition.
     #[inline]
     pub fn admit(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         match event.kind() {
@@ -177,44 +177,44 @@ impl DefinitionTable {
         }
     }
 
-    /// The names.
+    /// Returns the dictionary of the names.
     #[inline]
     pub fn dictionary(&self) -> &Dictionary {
         &self.names
     }
 
-    /// The names, for a writer that continues to give ids where the tape ends.
+    /// Returns the dictionary for a writer that continues to assign ids where the tape ends.
     pub fn dictionary_mut(&mut self) -> &mut Dictionary {
         self.counts = [0; NameKind::COUNT];
         &mut self.names
     }
 
-    /// The id of `name`.
+    /// Looks up the id of `name`.
     pub fn get(&self, dict: NameKind, name: &[u8]) -> Option<u32> {
         self.names.get(dict, name)
     }
 
-    /// The name of `id`.
+    /// Looks up the name of `id`.
     pub fn name(&self, dict: NameKind, id: u32) -> Option<&str> {
         self.names.name(dict, id)
     }
 
-    /// The number of names in `dict`.
+    /// Counts the names in `dict`.
     pub fn len(&self, dict: NameKind) -> u32 {
         self.names.len(dict)
     }
 
-    /// Whether no name is known.
+    /// Returns whether the table has no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The sources that are defined, by id.
+    /// Iterates over the defined sources, with their ids.
     pub fn sources(&self) -> impl Iterator<Item = (u32, &SourceDefinition)> {
         self.sources.iter().map(|(id, source)| (*id, source))
     }
 
-    /// The source of this id.
+    /// Looks up the source with this id.
     pub fn source(&self, id: u32) -> Option<&SourceDefinition> {
         self.sources.get(&id)
     }
@@ -224,22 +224,22 @@ impl DefinitionTable {
         let ids = &IDS[kind as usize & 63];
         let words = event.bytes().as_chunks::<4>().0;
         let source = event.source();
-        let mut known = self.recent[source as usize % RECENT] == source && !kind.has_layouts();
+        let mut is_known = self.recent[source as usize % RECENT] == source && !kind.has_layouts();
         for &(word, dict) in &ids.wide[..usize::from(ids.count)] {
-            known &= u32::from_le_bytes(words[usize::from(word)]) <= self.counts[dict as usize];
+            is_known &= u32::from_le_bytes(words[usize::from(word)]) <= self.counts[dict as usize];
         }
-        known &= !ids.venue || u32::from(event.venue()) <= self.counts[NameKind::Venue as usize];
+        is_known &= !ids.venue || u32::from(event.venue()) <= self.counts[NameKind::Venue as usize];
         let extended = ids.extended && event.header().flags() & flags::EXT != 0;
-        if known && !extended && !self.gaps {
+        if is_known && !extended && !self.gaps {
             return Ok(());
         }
-        if known && !self.gaps && !ids.lists && self.knows_extension(event) {
+        if is_known && !self.gaps && !ids.lists && self.knows_extension(event) {
             return Ok(());
         }
         self.check_slowly(event)
     }
 
-    /// Whether all ids in the extension are defined, where a field has one at most.
+    /// Returns whether all ids in the extension are defined, if each field has at most one id.
     fn knows_extension(&self, event: &Event<'_>) -> bool {
         let fields = event.schema().fields;
         event.extension_entries().all(|(tag, payload)| {
@@ -304,9 +304,9 @@ impl DefinitionTable {
     }
 
     fn recover_source(&mut self, id: u32) -> bool {
-        let found = self.log.as_ref().and_then(|log| log.source(id)).cloned();
-        self.lost.from_log += u64::from(found.is_some());
-        found.is_some_and(|source| self.sources.insert(id, source).is_none())
+        let logged_source = self.log.as_ref().and_then(|log| log.source(id)).cloned();
+        self.lost.from_log += u64::from(logged_source.is_some());
+        logged_source.is_some_and(|source| self.sources.insert(id, source).is_none())
     }
 
     fn lack(&mut self, flaw: FrameFault) -> Result<(), FrameFault> {
@@ -348,9 +348,9 @@ impl DefinitionTable {
         let incomplete = FrameFault::Incomplete;
         let id = uint(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
         let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
-        let text = |field, what| match event.field(field, &mut [0; 36]) {
+        let text = |field, field_name| match event.field(field, &mut [0; 36]) {
             Some(EventValue::Text(text)) => Ok(text.to_owned()),
-            _ => Err(incomplete(what)),
+            _ => Err(incomplete(field_name)),
         };
         let source = SourceDefinition {
             feed: text(EventField::Feed, "a feed")?,
@@ -385,11 +385,11 @@ struct EventIdLayout {
     /// Ids of four bytes: which words of the fixed part, and whose.
     wide: [(u8, NameKind); WIDE_MAX],
     count: u8,
-    /// It has the id of a venue, in the place of all kinds.
+    /// The kind has a venue's id, in the common field.
     venue: bool,
-    /// It may have ids in its extension.
+    /// The kind may have ids in its extension.
     extended: bool,
-    /// It may have lists of ids in its extension.
+    /// The kind may have lists of ids in its extension.
     lists: bool,
 }
 
@@ -398,14 +398,14 @@ const WIDE_MAX: usize = 8;
 
 /// By the number of the kind.
 static IDS: [EventIdLayout; 64] = {
-    let none = EventIdLayout {
+    let empty_layout = EventIdLayout {
         wide: [(0, NameKind::Instrument); WIDE_MAX],
         count: 0,
         venue: false,
         extended: false,
         lists: false,
     };
-    let mut all = [none; 64];
+    let mut all = [empty_layout; 64];
     let mut s = 0;
     while s < SCHEMAS.len() {
         let (kind, mut fields) = (SCHEMAS[s].kind as usize, SCHEMAS[s].fields);
@@ -416,14 +416,14 @@ static IDS: [EventIdLayout; 64] = {
         let mut f = 0;
         while f < fields.len() {
             match fields[f].slot {
-                FieldLayout::Sym { dict: NameKind::Venue, at } => {
-                    assert!(at as usize == at::VENUE, "a venue is where all venues are");
+                FieldLayout::Sym { dict: NameKind::Venue, offset } => {
+                    assert!(offset as usize == at::VENUE, "a venue is where all venues are");
                     all[kind].venue = true;
                 }
                 FieldLayout::Publisher { .. } => all[kind].venue = true,
-                FieldLayout::Sym { dict, at } => {
-                    assert!(at < 1024 && at % 4 == 0, "a word of the fixed part");
-                    all[kind].wide[all[kind].count as usize] = ((at / 4) as u8, dict);
+                FieldLayout::Sym { dict, offset } => {
+                    assert!(offset < 1024 && offset % 4 == 0, "a word of the fixed part");
+                    all[kind].wide[all[kind].count as usize] = ((offset / 4) as u8, dict);
                     all[kind].count += 1;
                 }
                 FieldLayout::Syms { .. } => {

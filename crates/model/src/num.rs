@@ -82,7 +82,7 @@ impl Price {
         Self::from_decimal(Decimal::parse(text)?)
     }
 
-    /// The price equal to `d`, if there is one.
+    /// Converts a decimal to an equal price. Fails if no price is equal to `d`.
     #[inline]
     pub fn from_decimal(d: Decimal) -> Result<Self, NumberFault> {
         let shift = i32::from(d.exponent) + Self::PLACES as i32;
@@ -94,14 +94,14 @@ impl Price {
         }
     }
 
-    /// This number as a canonical decimal. [`Price::NONE`] has none.
+    /// Converts the price to a canonical decimal; `None` for [`Price::NONE`].
     #[inline]
     pub fn decimal(self) -> Option<Decimal> {
         (self != Self::NONE)
             .then(|| Decimal::new(self.0, -(Self::PLACES as i8)).expect("a price is a decimal"))
     }
 
-    /// `None` for [`Price::NONE`].
+    /// Returns the price, or `None` for [`Price::NONE`].
     #[inline]
     pub fn as_option(self) -> Option<Self> {
         (self != Self::NONE).then_some(self)
@@ -112,7 +112,7 @@ impl Decimal {
     /// Zero.
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0 };
 
-    /// `mantissa × 10^exponent` in canonical form; refuses an exponent beyond [`EXPONENT_MAX`].
+    /// Makes `mantissa × 10^exponent` in canonical form. Fails if the exponent is beyond [`EXPONENT_MAX`].
     #[inline]
     pub fn new(mut mantissa: i64, exponent: i8) -> Result<Self, NumberFault> {
         if mantissa == 0 {
@@ -132,19 +132,19 @@ impl Decimal {
         Self { mantissa, exponent }
     }
 
-    /// A whole number.
+    /// Makes a decimal from a whole number.
     #[inline]
     pub fn from_int(v: i64) -> Self {
         Self::new(v, 0).expect("an i64 strips at most 18 zeros")
     }
 
-    /// The mantissa, without trailing zeros.
+    /// Returns the mantissa, without trailing zeros.
     #[inline]
     pub const fn mantissa(self) -> i64 {
         self.mantissa
     }
 
-    /// The exponent of ten.
+    /// Returns the exponent of ten.
     #[inline]
     pub const fn exponent(self) -> i8 {
         self.exponent
@@ -165,15 +165,15 @@ impl Decimal {
         Ok(Self { mantissa: if negative { -m } else { m }, exponent: (zeros as i32 - places as i32) as i8 })
     }
 
-    /// [`Decimal::parse`] of any text, digit by digit.
+    /// Parses any text as [`Decimal::parse`] does, digit by digit.
     #[inline(never)]
     fn parse_any(text: &[u8]) -> Result<Self, NumberFault> {
         let (negative, digits) = sign(text);
-        let (mut m, mut zeros, mut places, mut seen, mut point) = (0u64, 0usize, 0i32, false, false);
+        let (mut m, mut zeros, mut places, mut has_digits, mut point) = (0u64, 0usize, 0i32, false, false);
         for &b in digits {
             let d = b.wrapping_sub(b'0');
             if d <= 9 {
-                seen = true;
+                has_digits = true;
                 places += i32::from(point);
                 if d == 0 {
                     zeros += usize::from(m != 0);
@@ -191,7 +191,7 @@ impl Decimal {
                 return Err(NumberFault::Malformed);
             }
         }
-        if !seen {
+        if !has_digits {
             return Err(NumberFault::Malformed);
         }
         if m == 0 {
@@ -202,7 +202,8 @@ impl Decimal {
         Ok(Self { mantissa: mantissa.ok_or(NumberFault::DoesNotFit)?, exponent: check_exponent(exponent)? })
     }
 
-    /// The number × 10^places as an exact integer, `None` where it is not one or passes i128.
+    /// Returns the number × 10^places as an exact integer. Returns `None` if the product is no integer or does not fit
+    /// in an `i128`.
     #[inline]
     pub fn scaled(self, places: i8) -> Option<i128> {
         let shift = i32::from(self.exponent) + i32::from(places);
@@ -213,18 +214,18 @@ impl Decimal {
         10i128.checked_pow(u32::try_from(shift).ok()?).and_then(|s| m.checked_mul(s))
     }
 
-    /// Whether the number is below zero.
+    /// Returns whether the number is below zero.
     #[inline]
     pub const fn is_negative(self) -> bool {
         self.mantissa < 0
     }
 
     /// Returns the difference, or `None` if a decimal cannot hold it exactly.
-    pub fn checked_sub(self, other: Self) -> Option<Self> {
-        let exponent = match (self.mantissa, other.mantissa) {
+    pub fn checked_sub(self, subtrahend: Self) -> Option<Self> {
+        let exponent = match (self.mantissa, subtrahend.mantissa) {
             (_, 0) => return Some(self),
-            (0, _) => other.exponent,
-            _ => self.exponent.min(other.exponent),
+            (0, _) => subtrahend.exponent,
+            _ => self.exponent.min(subtrahend.exponent),
         };
         let units = |number: Self| {
             let zeros = i32::from(number.exponent) - i32::from(exponent);
@@ -232,14 +233,14 @@ impl Decimal {
             i128::from(number.mantissa).checked_mul(scale)
         };
         let minuend = if self.mantissa == 0 { 0 } else { units(self)? };
-        let difference = Amount::new(minuend.checked_sub(units(other)?)?, exponent).ok()?;
+        let difference = Amount::new(minuend.checked_sub(units(subtrahend)?)?, exponent).ok()?;
         let mantissa = i64::try_from(difference.mantissa).ok()?;
         Some(Self { mantissa, exponent: difference.exponent })
     }
 }
 
 impl Amount {
-    /// `mantissa × 10^exponent` in canonical form.
+    /// Makes `mantissa × 10^exponent` in canonical form. Fails if the exponent is beyond [`EXPONENT_MAX`].
     pub fn new(mut mantissa: i128, exponent: i8) -> Result<Self, NumberFault> {
         if mantissa == 0 {
             return Ok(Self::default());
@@ -257,12 +258,12 @@ impl Amount {
         Self { mantissa, exponent }
     }
 
-    /// The mantissa, without trailing zeros.
+    /// Returns the mantissa, without trailing zeros.
     pub const fn mantissa(self) -> i128 {
         self.mantissa
     }
 
-    /// The exponent of ten.
+    /// Returns the exponent of ten.
     pub const fn exponent(self) -> i8 {
         self.exponent
     }
@@ -277,17 +278,17 @@ impl Amount {
         Self::parse_any(text)
     }
 
-    /// [`Amount::parse`] of any text, digit by digit.
+    /// Parses any text as [`Amount::parse`] does, digit by digit.
     #[inline(never)]
     fn parse_any(text: &[u8]) -> Result<Self, NumberFault> {
         let (negative, digits) = sign(text);
-        let (mut m, mut places, mut seen, mut point) = (0i128, 0i32, false, false);
+        let (mut m, mut places, mut has_digits, mut point) = (0i128, 0i32, false, false);
         // Trailing zeros are put off, so that a long tail of them does not overflow.
         let mut zeros = 0i32;
         for &b in digits {
             match b {
                 b'0'..=b'9' => {
-                    seen = true;
+                    has_digits = true;
                     places += i32::from(point);
                     if b == b'0' {
                         zeros += i32::from(m != 0);
@@ -304,7 +305,7 @@ impl Amount {
                 _ => return Err(NumberFault::Malformed),
             }
         }
-        if !seen {
+        if !has_digits {
             return Err(NumberFault::Malformed);
         }
         if m == 0 {
@@ -328,7 +329,7 @@ fn check_exponent(exponent: i32) -> Result<i8, NumberFault> {
         .ok_or(NumberFault::DoesNotFit)
 }
 
-/// Canonical text: no exponent, no trailing zeros after the point.
+/// Writes canonical text: no exponent, no trailing zeros after the point.
 fn write_decimal(f: &mut impl fmt::Write, negative: bool, mantissa: u128, exponent: i8) -> fmt::Result {
     if negative {
         f.write_char('-')?;

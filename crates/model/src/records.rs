@@ -81,7 +81,7 @@ const _: () = assert!(size_of::<TradeRecord>() == 64);
 const _: () = assert!(size_of::<OrderRecord>() == 128);
 
 impl BboRecord {
-    /// The record of `event`, if it is of this kind.
+    /// Returns the record of `event` if the event is of this kind.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
         (event.kind() == EventKind::Bbo).then(|| fixed(event.bytes()))
@@ -89,7 +89,7 @@ impl BboRecord {
 }
 
 impl TradeRecord {
-    /// The record of `event`, if it is of this kind.
+    /// Returns the record of `event` if the event is of this kind.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
         (event.kind() == EventKind::Trade).then(|| fixed(event.bytes()))
@@ -97,7 +97,7 @@ impl TradeRecord {
 }
 
 impl OrderRecord {
-    /// The record of `event`, if it is of the order family or an execution.
+    /// Returns the record of `event` if the event belongs to the order family or is an execution.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
         matches!(
@@ -107,7 +107,7 @@ impl OrderRecord {
         .then(|| fixed(event.bytes()))
     }
 
-    /// 1 buy, 2 sell, 0 none.
+    /// Returns the side's code: 1 buy, 2 sell, 0 no side.
     #[inline]
     pub fn side(&self) -> u8 {
         self.common.kind_a & 3
@@ -126,7 +126,7 @@ mod tests {
     use crate::schema::{EventSchema, at, width_bytes};
     use std::mem::offset_of;
 
-    fn place(kind: EventKind, field: EventField) -> usize {
+    fn field_offset(kind: EventKind, field: EventField) -> usize {
         usize::from(width_bytes(EventSchema::for_kind(kind).get(field).unwrap().slot).unwrap().0)
     }
 
@@ -141,26 +141,26 @@ mod tests {
         assert_eq!(offset_of!(CommonRecord, instrument), at::INSTRUMENT);
         assert_eq!(offset_of!(CommonRecord, venue), at::VENUE);
         assert_eq!(offset_of!(CommonRecord, kind_a), at::KIND_A);
-        assert_eq!(offset_of!(BboRecord, bid), place(EventKind::Bbo, EventField::Bid));
-        assert_eq!(offset_of!(BboRecord, ask), place(EventKind::Bbo, EventField::Ask));
-        assert_eq!(offset_of!(BboRecord, bid_qty), place(EventKind::Bbo, EventField::BidQty));
-        assert_eq!(offset_of!(BboRecord, ask_qty), place(EventKind::Bbo, EventField::AskQty));
-        assert_eq!(offset_of!(TradeRecord, px), place(EventKind::Trade, EventField::Px));
-        assert_eq!(offset_of!(TradeRecord, match_id), place(EventKind::Trade, EventField::MatchId));
-        assert_eq!(offset_of!(TradeRecord, qty), place(EventKind::Trade, EventField::Qty));
-        assert_eq!(offset_of!(TradeRecord, cond), place(EventKind::Trade, EventField::Cond));
+        assert_eq!(offset_of!(BboRecord, bid), field_offset(EventKind::Bbo, EventField::Bid));
+        assert_eq!(offset_of!(BboRecord, ask), field_offset(EventKind::Bbo, EventField::Ask));
+        assert_eq!(offset_of!(BboRecord, bid_qty), field_offset(EventKind::Bbo, EventField::BidQty));
+        assert_eq!(offset_of!(BboRecord, ask_qty), field_offset(EventKind::Bbo, EventField::AskQty));
+        assert_eq!(offset_of!(TradeRecord, px), field_offset(EventKind::Trade, EventField::Px));
+        assert_eq!(offset_of!(TradeRecord, match_id), field_offset(EventKind::Trade, EventField::MatchId));
+        assert_eq!(offset_of!(TradeRecord, qty), field_offset(EventKind::Trade, EventField::Qty));
+        assert_eq!(offset_of!(TradeRecord, cond), field_offset(EventKind::Trade, EventField::Cond));
         for kind in [EventKind::OrderNew, EventKind::Exec] {
-            assert_eq!(offset_of!(OrderRecord, px), place(kind, EventField::Px));
-            assert_eq!(offset_of!(OrderRecord, qty), place(kind, EventField::Qty));
-            assert_eq!(offset_of!(OrderRecord, trader), place(kind, EventField::Trader));
-            assert_eq!(offset_of!(OrderRecord, acct), place(kind, EventField::Acct));
-            assert_eq!(offset_of!(OrderRecord, owner), place(kind, EventField::Owner));
-            assert_eq!(offset_of!(OrderRecord, firm), place(kind, EventField::Firm));
-            assert_eq!(offset_of!(OrderRecord, algo), place(kind, EventField::Algo));
-            assert_eq!(offset_of!(OrderRecord, oid), place(kind, EventField::Oid));
+            assert_eq!(offset_of!(OrderRecord, px), field_offset(kind, EventField::Px));
+            assert_eq!(offset_of!(OrderRecord, qty), field_offset(kind, EventField::Qty));
+            assert_eq!(offset_of!(OrderRecord, trader), field_offset(kind, EventField::Trader));
+            assert_eq!(offset_of!(OrderRecord, acct), field_offset(kind, EventField::Acct));
+            assert_eq!(offset_of!(OrderRecord, owner), field_offset(kind, EventField::Owner));
+            assert_eq!(offset_of!(OrderRecord, firm), field_offset(kind, EventField::Firm));
+            assert_eq!(offset_of!(OrderRecord, algo), field_offset(kind, EventField::Algo));
+            assert_eq!(offset_of!(OrderRecord, oid), field_offset(kind, EventField::Oid));
         }
-        assert_eq!(offset_of!(OrderRecord, id2), place(EventKind::Exec, EventField::MatchId));
-        assert_eq!(offset_of!(OrderRecord, id2), place(EventKind::OrderNew, EventField::Parent));
-        assert_eq!(offset_of!(OrderRecord, tif_or_cpty), place(EventKind::Exec, EventField::Cpty));
+        assert_eq!(offset_of!(OrderRecord, id2), field_offset(EventKind::Exec, EventField::MatchId));
+        assert_eq!(offset_of!(OrderRecord, id2), field_offset(EventKind::OrderNew, EventField::Parent));
+        assert_eq!(offset_of!(OrderRecord, tif_or_cpty), field_offset(EventKind::Exec, EventField::Cpty));
     }
 }

@@ -51,7 +51,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The word that quarantine events carry.
+    /// Returns the word that quarantine events carry.
     pub const fn code(self) -> &'static str {
         match self {
             Self::BadDecimal => "bad_decimal",

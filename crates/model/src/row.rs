@@ -41,7 +41,7 @@ pub enum ColumnForm {
 /// A column of a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct RowColumn {
-    /// Its name.
+    /// The column's name.
     pub name: &'static str,
     /// The form of its values.
     pub form: ColumnForm,
@@ -128,7 +128,7 @@ impl EventRow<'_> {
     /// Returns the value of a column, or `None` for null.
     ///
     /// # Panics
-    /// If the column is not of this kind of event.
+    /// Panics if the kind of event does not have the column.
     pub fn value(&self, column: &RowColumn) -> Option<ColumnValue<'_>> {
         let event = &self.event;
         let (instrument, venue) = (event.instrument().0, u32::from(event.venue()));
@@ -175,7 +175,7 @@ pub fn trade_action(event: &Event<'_>) -> &'static str {
     }
 }
 
-/// Returns the code of a side: bid `B`, ask `A`, none `N`.
+/// Returns the code of a side: bid `B`, ask `A`, no side `N`.
 pub fn side(event: &Event<'_>) -> &'static str {
     match code(event, EventField::Side) {
         1 => "B",
@@ -201,11 +201,11 @@ pub fn flag_words(words: &[&str], set: u8) -> String {
     words.map(|(_, word)| *word).collect::<Vec<_>>().join("+")
 }
 
-/// Returns the number of a code, from 1, or 0 for none.
+/// Returns the number of a code, from 1, or 0 if there is no code.
 fn code(event: &Event<'_>, field: EventField) -> usize {
     let Some(spec) = event.schema().get(field) else { return 0 };
-    let crate::schema::FieldLayout::Code { at, shift, bits, values } = spec.slot else { return 0 };
-    let code = usize::from(event.bytes()[usize::from(at)] >> shift & ((1 << bits) - 1));
+    let crate::schema::FieldLayout::Code { offset, shift, bits, values } = spec.slot else { return 0 };
+    let code = usize::from(event.bytes()[usize::from(offset)] >> shift & ((1 << bits) - 1));
     if code <= values.len() { code } else { 0 }
 }
 

@@ -25,7 +25,7 @@ use crate::tape_position::TapePosition;
 #[allow(missing_docs)] // `at`, `n`, `shift` are documented above
 pub enum FieldLayout {
     /// Interned id, u32 (u16 for a venue); 0 none.
-    Sym { dict: NameKind, at: u16 },
+    Sym { dict: NameKind, offset: u16 },
     /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the next byte marks a bank.
     Publisher { bank: bool },
     /// Interned id, u32 in the extension.
@@ -33,44 +33,44 @@ pub enum FieldLayout {
     /// Interned ids, u32 each, in the extension.
     Syms { dict: NameKind },
     /// i64 in 1e-9; `i64::MAX` none.
-    Price { at: u16 },
+    Price { offset: u16 },
     /// i64 mantissa and i8 exponent; exponent −128 none.
-    Decimal { at: u16, exp_at: u16 },
+    Decimal { offset: u16, exp_offset: u16 },
     /// u32 mantissa and i8 exponent; exponent −128 none, −127 in the extension.
-    DecimalNarrow { at: u16, exp_at: u16 },
+    DecimalNarrow { offset: u16, exp_offset: u16 },
     /// i64 mantissa and i8 exponent, nine bytes in the extension.
     DecimalExt,
     /// i128 mantissa and i8 exponent; exponent −128 none.
-    Amount { at: u16, exp_at: u16 },
+    Amount { offset: u16, exp_offset: u16 },
     /// [`crate::InlineId`] in `n` bytes.
-    Id { at: u16, n: u16 },
+    Id { offset: u16, n: u16 },
     /// UTF-8 text up to `n` bytes, zero-padded; longer in the extension.
-    Text { at: u16, n: u16 },
+    Text { offset: u16, n: u16 },
     /// A value out of `values` (1-based, 0 none) in two or three bits.
-    Code { at: u16, shift: u8, bits: u8, values: &'static [&'static str] },
+    Code { offset: u16, shift: u8, bits: u8, values: &'static [&'static str] },
     /// false 1, true 2, none 0, in two bits; in the extension one byte.
-    Bool { at: u16, shift: u8 },
+    Bool { offset: u16, shift: u8 },
     /// true 1, in one bit; false is none.
-    Flag { at: u16, shift: u8 },
+    Flag { offset: u16, shift: u8 },
     /// Some of `values`, a bit each in one byte of the extension. With a place, three bits hold the sets of
     /// [`FLAG_SETS`]; 7 means that the set is in the extension.
-    FlagSet { at: u16, shift: u8, values: &'static [&'static str] },
+    FlagSet { offset: u16, shift: u8, values: &'static [&'static str] },
     /// Unsigned integer of `width` bytes; all ones none, all ones less one in the extension.
-    UInt { at: u16, width: u8 },
+    UInt { offset: u16, width: u8 },
     /// i64 nanoseconds since the epoch; `i64::MIN` none.
-    Nanos { at: u16 },
+    Nanos { offset: u16 },
     /// Days since 1970-01-01 and one, u32; 0 none, 2³²−1 in the extension, as i32 days.
-    Date { at: u16 },
+    Date { offset: u16 },
     /// Days after the UTC date of `ts_event` and one, u8; 0 none, 255 in the extension, as i32 days since 1970-01-01.
-    DateAfter { at: u16 },
+    DateAfter { offset: u16 },
     /// A tape's id, 16 bytes; 0 none.
-    Tape { at: u16 },
+    Tape { offset: u16 },
     /// A position on a named tape, 24 bytes ([`TapePosition`]); all zero none.
-    TapePosition { at: u16 },
+    TapePosition { offset: u16 },
     /// Positions on named tapes, 24 bytes each, in the extension.
     TapePositions,
     /// u16 milliseconds after `ts_event`; 65535 none, 65534 in the extension.
-    MillisAfter { at: u16 },
+    MillisAfter { offset: u16 },
     /// Any JSON value, as its text, in the extension.
     Json,
 }
@@ -106,7 +106,7 @@ pub struct EventSchema {
 }
 
 impl FieldLayout {
-    /// The dictionary of a slot that holds one interned id, in its place or in the extension.
+    /// Returns the dictionary of a slot that holds one interned id, in the fixed part or in the extension.
     pub fn dict(self) -> Option<NameKind> {
         match self {
             FieldLayout::Sym { dict, .. } | FieldLayout::SymExt { dict } => Some(dict),
@@ -117,7 +117,7 @@ impl FieldLayout {
 }
 
 impl EventSchema {
-    /// The present layout of `kind`.
+    /// Returns the present layout of `kind`.
     #[inline]
     pub fn for_kind(kind: EventKind) -> &'static EventSchema {
         let s = &SCHEMAS[INDEX[kind as usize] as usize];
@@ -125,7 +125,7 @@ impl EventSchema {
         s
     }
 
-    /// The layout of this number; `None` if the kind has none such.
+    /// Returns the layout with this number, or `None` if the kind has no such layout.
     pub fn for_layout(kind: EventKind, layout: u8) -> Option<&'static EventSchema> {
         let present = Self::for_kind(kind);
         if present.layout == layout {
@@ -134,23 +134,24 @@ impl EventSchema {
         EARLIER.iter().find(|s| s.kind == kind && s.layout == layout)
     }
 
-    /// The layout of a frame of `kind`, by the byte at [`at::KIND_A`]; `None` if this build does not know it.
+    /// Returns the layout of a frame of `kind`, by the byte at [`at::KIND_A`]. Returns `None` if this build does not
+    /// know the layout.
     #[inline]
     pub fn for_frame(kind: EventKind, kind_a: u8) -> Option<&'static EventSchema> {
         if kind.has_layouts() { Self::for_layout(kind, kind_a) } else { Some(Self::for_kind(kind)) }
     }
 
-    /// Every layout of every kind.
+    /// Iterates over every layout of every kind.
     pub fn all() -> impl Iterator<Item = &'static EventSchema> {
         SCHEMAS.iter().chain(EARLIER)
     }
 
-    /// The field of this name, if the kind has it.
+    /// Looks up the field with this name, if the kind has it.
     pub fn find(&self, name: &str) -> Option<&'static EventFieldSpec> {
         self.fields.iter().find(|s| s.field.name() == name)
     }
 
-    /// This field, if the kind has it.
+    /// Looks up the specification of `field`, if the kind has it.
     pub fn get(&self, field: EventField) -> Option<&'static EventFieldSpec> {
         self.fields.iter().find(|s| s.field == field)
     }
@@ -212,41 +213,41 @@ const fn must(field: EventField, slot: FieldLayout) -> EventFieldSpec {
 const fn may(field: EventField, slot: FieldLayout) -> EventFieldSpec {
     EventFieldSpec { field, slot, required: false, added: false }
 }
-/// A field that came with layout 1.
+/// Makes a field that layout 1 added.
 const fn add(field: EventField, slot: FieldLayout) -> EventFieldSpec {
     EventFieldSpec { field, slot, required: false, added: true }
 }
-const fn sym(dict: NameKind, at: u16) -> FieldLayout {
-    FieldLayout::Sym { dict, at }
+const fn sym(dict: NameKind, offset: u16) -> FieldLayout {
+    FieldLayout::Sym { dict, offset }
 }
-const fn text(at: u16, n: u16) -> FieldLayout {
-    FieldLayout::Text { at, n }
+const fn text(offset: u16, n: u16) -> FieldLayout {
+    FieldLayout::Text { offset, n }
 }
-const fn code(at: u16, shift: u8, bits: u8, values: &'static [&'static str]) -> FieldLayout {
-    FieldLayout::Code { at, shift, bits, values }
+const fn code(offset: u16, shift: u8, bits: u8, values: &'static [&'static str]) -> FieldLayout {
+    FieldLayout::Code { offset, shift, bits, values }
 }
-const fn uint(at: u16, width: u8) -> FieldLayout {
-    FieldLayout::UInt { at, width }
+const fn uint(offset: u16, width: u8) -> FieldLayout {
+    FieldLayout::UInt { offset, width }
 }
-const fn dec(at: u16, exp_at: u16) -> FieldLayout {
-    FieldLayout::Decimal { at, exp_at }
+const fn dec(offset: u16, exp_offset: u16) -> FieldLayout {
+    FieldLayout::Decimal { offset, exp_offset }
 }
 
 const VENUE: FieldLayout = sym(NameKind::Venue, 36);
 const INSTR: FieldLayout = sym(NameKind::Instrument, 32);
 const SIDE: FieldLayout = code(38, 0, 2, SIDES);
-const PX: FieldLayout = FieldLayout::Price { at: 40 };
+const PX: FieldLayout = FieldLayout::Price { offset: 40 };
 const TEXT_EXT: FieldLayout = text(EXT_ONLY, 0);
-const ID_EXT: FieldLayout = FieldLayout::Id { at: EXT_ONLY, n: 0 };
-const PRICE_EXT: FieldLayout = FieldLayout::Price { at: EXT_ONLY };
-const NANOS_EXT: FieldLayout = FieldLayout::Nanos { at: EXT_ONLY };
+const ID_EXT: FieldLayout = FieldLayout::Id { offset: EXT_ONLY, n: 0 };
+const PRICE_EXT: FieldLayout = FieldLayout::Price { offset: EXT_ONLY };
+const NANOS_EXT: FieldLayout = FieldLayout::Nanos { offset: EXT_ONLY };
 const fn sym_ext(dict: NameKind) -> FieldLayout {
     FieldLayout::SymExt { dict }
 }
 
 /// The order family shares one layout: see [`crate::records::OrderRecord`]. The last field is that of an amend alone.
 const AMEND: [EventFieldSpec; 25] = [
-    must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+    must(EventField::Oid, FieldLayout::Id { offset: 80, n: 24 }),
     may(EventField::Side, SIDE),
     may(EventField::Px, PX),
     may(EventField::Qty, dec(48, 39)),
@@ -259,7 +260,7 @@ const AMEND: [EventFieldSpec; 25] = [
     may(EventField::Capacity, code(38, 2, 2, CAPACITIES)),
     may(EventField::Tif, text(76, 4)),
     may(EventField::Algo, sym(NameKind::Algo, 72)),
-    may(EventField::Parent, FieldLayout::Id { at: 104, n: 16 }),
+    may(EventField::Parent, FieldLayout::Id { offset: 104, n: 16 }),
     may(EventField::Type, text(120, 8)),
     may(EventField::StopPx, PRICE_EXT),
     may(EventField::Short, code(38, 4, 2, SHORTS)),
@@ -307,7 +308,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            may(EventField::End, FieldLayout::Bool { at: 38, shift: 0 }),
+            may(EventField::End, FieldLayout::Bool { offset: 38, shift: 0 }),
             must(EventField::Through, uint(40, 8)),
             must(EventField::Messages, uint(48, 8)),
             must(EventField::Ignored, uint(56, 8)),
@@ -331,7 +332,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fields: &[
             must(EventField::Instr, INSTR),
             may(EventField::Tick, PX),
-            may(EventField::PrevClose, FieldLayout::Price { at: 48 }),
+            may(EventField::PrevClose, FieldLayout::Price { offset: 48 }),
             may(EventField::Adv, dec(56, 38)),
             may(EventField::Ccy, text(64, 4)),
             may(EventField::Tier, uint(39, 1)),
@@ -343,14 +344,14 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Figi, text(112, 16)),
             add(EventField::Class, text(90, 6)),
             add(EventField::LiquidityBand, uint(EXT_ONLY, 8)),
-            add(EventField::Expiry, FieldLayout::Date { at: EXT_ONLY }),
+            add(EventField::Expiry, FieldLayout::Date { offset: EXT_ONLY }),
             add(EventField::Strike, PRICE_EXT),
             add(EventField::Right, TEXT_EXT),
             add(EventField::Barrier, PRICE_EXT),
             add(EventField::Delta, FieldLayout::DecimalExt),
             add(EventField::Float, FieldLayout::DecimalExt),
             add(EventField::PriceType, TEXT_EXT),
-            add(EventField::ValidFrom, FieldLayout::Date { at: EXT_ONLY }),
+            add(EventField::ValidFrom, FieldLayout::Date { offset: EXT_ONLY }),
         ],
     },
     EventSchema {
@@ -384,12 +385,12 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Venue, VENUE),
             must(EventField::Instr, INSTR),
             may(EventField::Bid, PX),
-            may(EventField::BidQty, FieldLayout::DecimalNarrow { at: 56, exp_at: 38 }),
-            may(EventField::Ask, FieldLayout::Price { at: 48 }),
-            may(EventField::AskQty, FieldLayout::DecimalNarrow { at: 60, exp_at: 39 }),
+            may(EventField::BidQty, FieldLayout::DecimalNarrow { offset: 56, exp_offset: 38 }),
+            may(EventField::Ask, FieldLayout::Price { offset: 48 }),
+            may(EventField::AskQty, FieldLayout::DecimalNarrow { offset: 60, exp_offset: 39 }),
             may(EventField::Ccy, TEXT_EXT),
-            add(EventField::Cause, FieldLayout::TapePosition { at: EXT_ONLY }),
-            add(EventField::Partial, FieldLayout::Bool { at: EXT_ONLY, shift: 0 }),
+            add(EventField::Cause, FieldLayout::TapePosition { offset: EXT_ONLY }),
+            add(EventField::Partial, FieldLayout::Bool { offset: EXT_ONLY, shift: 0 }),
         ],
     },
     EventSchema {
@@ -415,17 +416,17 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Venue, FieldLayout::Publisher { bank: false }),
             may(EventField::Bank, FieldLayout::Publisher { bank: true }),
             must(EventField::Instr, INSTR),
-            may(EventField::QuoteId, FieldLayout::Id { at: 48, n: 8 }),
+            may(EventField::QuoteId, FieldLayout::Id { offset: 48, n: 8 }),
             may(EventField::Tier, uint(62, 1)),
             may(EventField::Side, SIDE),
             may(EventField::Px, PX),
-            may(EventField::Qty, FieldLayout::DecimalNarrow { at: 56, exp_at: 39 }),
-            may(EventField::ValidUntil, FieldLayout::MillisAfter { at: 60 }),
-            may(EventField::Indicative, FieldLayout::Bool { at: 38, shift: 2 }),
-            may(EventField::FullAmount, FieldLayout::Bool { at: 38, shift: 4 }),
-            add(EventField::Withdrawn, FieldLayout::Flag { at: 38, shift: 7 }),
-            add(EventField::ValueDate, FieldLayout::DateAfter { at: 63 }),
-            add(EventField::LastLook, FieldLayout::Bool { at: EXT_ONLY, shift: 0 }),
+            may(EventField::Qty, FieldLayout::DecimalNarrow { offset: 56, exp_offset: 39 }),
+            may(EventField::ValidUntil, FieldLayout::MillisAfter { offset: 60 }),
+            may(EventField::Indicative, FieldLayout::Bool { offset: 38, shift: 2 }),
+            may(EventField::FullAmount, FieldLayout::Bool { offset: 38, shift: 4 }),
+            add(EventField::Withdrawn, FieldLayout::Flag { offset: 38, shift: 7 }),
+            add(EventField::ValueDate, FieldLayout::DateAfter { offset: 63 }),
+            add(EventField::LastLook, FieldLayout::Bool { offset: EXT_ONLY, shift: 0 }),
         ],
     },
     EventSchema {
@@ -436,13 +437,13 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Venue, VENUE),
             must(EventField::Instr, INSTR),
             must(EventField::Px, PX),
-            must(EventField::Qty, FieldLayout::DecimalNarrow { at: 56, exp_at: 39 }),
-            may(EventField::MatchId, FieldLayout::Id { at: 48, n: 8 }),
+            must(EventField::Qty, FieldLayout::DecimalNarrow { offset: 56, exp_offset: 39 }),
+            may(EventField::MatchId, FieldLayout::Id { offset: 48, n: 8 }),
             may(EventField::Cond, text(60, 4)),
             may(EventField::Side, SIDE),
             may(EventField::Action, code(38, 2, 3, TRADE_ACTIONS)),
             may(EventField::Ccy, TEXT_EXT),
-            add(EventField::TradeFlags, FieldLayout::FlagSet { at: 38, shift: 5, values: TRADE_FLAGS }),
+            add(EventField::TradeFlags, FieldLayout::FlagSet { offset: 38, shift: 5, values: TRADE_FLAGS }),
         ],
     },
     EventSchema {
@@ -450,7 +451,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            must(EventField::Coid, FieldLayout::Id { at: 80, n: 24 }),
+            must(EventField::Coid, FieldLayout::Id { offset: 80, n: 24 }),
             may(EventField::Owner, sym(NameKind::Owner, 64)),
             may(EventField::Firm, sym(NameKind::Firm, 68)),
             may(EventField::Instr, INSTR),
@@ -467,7 +468,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            must(EventField::Parent, FieldLayout::Id { at: 80, n: 24 }),
+            must(EventField::Parent, FieldLayout::Id { offset: 80, n: 24 }),
             may(EventField::Instr, INSTR),
             may(EventField::Side, SIDE),
             may(EventField::Qty, dec(48, 39)),
@@ -485,8 +486,8 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
-            may(EventField::MatchId, FieldLayout::Id { at: 104, n: 24 }),
+            must(EventField::Oid, FieldLayout::Id { offset: 80, n: 24 }),
+            may(EventField::MatchId, FieldLayout::Id { offset: 104, n: 24 }),
             may(EventField::Side, SIDE),
             may(EventField::Px, PX), // none where a feed names the order only and keeps no orders
             must(EventField::Qty, dec(48, 39)),
@@ -510,7 +511,10 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             add(EventField::Desk, sym_ext(NameKind::Desk)),
             add(EventField::Entry, sym_ext(NameKind::Name)),
             add(EventField::Cond, TEXT_EXT),
-            add(EventField::TradeFlags, FieldLayout::FlagSet { at: EXT_ONLY, shift: 0, values: TRADE_FLAGS }),
+            add(
+                EventField::TradeFlags,
+                FieldLayout::FlagSet { offset: EXT_ONLY, shift: 0, values: TRADE_FLAGS },
+            ),
         ],
     },
     EventSchema {
@@ -539,7 +543,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Instr, INSTR),
             may(EventField::Qty, dec(48, 38)),
             may(EventField::OpenInterest, dec(56, 39)),
-            add(EventField::Day, FieldLayout::Date { at: 44 }),
+            add(EventField::Day, FieldLayout::Date { offset: 44 }),
             add(EventField::Source, TEXT_EXT),
         ],
     },
@@ -551,8 +555,8 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             must(EventField::Name, sym(NameKind::Name, 40)),
             may(EventField::Instr, INSTR),
             may(EventField::Party, sym(NameKind::Owner, 44)),
-            may(EventField::From, FieldLayout::Nanos { at: 48 }),
-            may(EventField::To, FieldLayout::Nanos { at: 56 }),
+            may(EventField::From, FieldLayout::Nanos { offset: 48 }),
+            may(EventField::To, FieldLayout::Nanos { offset: 56 }),
             add(EventField::Acct, sym_ext(NameKind::Account)),
             add(EventField::Desk, sym_ext(NameKind::Desk)),
             add(EventField::Trader, sym_ext(NameKind::Trader)),
@@ -586,14 +590,14 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            may(EventField::NewsId, FieldLayout::Id { at: 40, n: 24 }),
+            may(EventField::NewsId, FieldLayout::Id { offset: 40, n: 24 }),
             may(EventField::Instrs, FieldLayout::Syms { dict: NameKind::Instrument }),
             may(EventField::Headline, TEXT_EXT),
             may(EventField::Source, text(64, 16)),
             may(EventField::Text, TEXT_EXT),
             add(EventField::Class, text(80, 12)),
             add(EventField::Language, text(92, 12)),
-            add(EventField::Revises, FieldLayout::Id { at: 104, n: 24 }),
+            add(EventField::Revises, FieldLayout::Id { offset: 104, n: 24 }),
         ],
     },
     EventSchema {
@@ -601,14 +605,14 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            may(EventField::MsgId, FieldLayout::Id { at: 40, n: 24 }),
+            may(EventField::MsgId, FieldLayout::Id { offset: 40, n: 24 }),
             may(EventField::Channel, text(64, 16)),
             may(EventField::From, sym(NameKind::Name, 80)),
             may(EventField::To, FieldLayout::Syms { dict: NameKind::Name }),
             may(EventField::Text, TEXT_EXT),
             add(EventField::Instrs, FieldLayout::Syms { dict: NameKind::Instrument }),
-            add(EventField::ReplyTo, FieldLayout::Id { at: 88, n: 24 }),
-            add(EventField::Changed, FieldLayout::Bool { at: 38, shift: 0 }),
+            add(EventField::ReplyTo, FieldLayout::Id { offset: 88, n: 24 }),
+            add(EventField::Changed, FieldLayout::Bool { offset: 38, shift: 0 }),
         ],
     },
     EventSchema {
@@ -617,13 +621,13 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         layout: 0,
         fields: &[
             may(EventField::Msg, text(40, 16)),
-            may(EventField::Ref, FieldLayout::Id { at: 64, n: 24 }),
+            may(EventField::Ref, FieldLayout::Id { offset: 64, n: 24 }),
             may(EventField::DrAcct, sym(NameKind::Account, 56)),
             may(EventField::CrAcct, sym(NameKind::Account, 60)),
             may(EventField::DrName, TEXT_EXT),
             may(EventField::CrName, TEXT_EXT),
             may(EventField::Ccy, text(88, 4)),
-            may(EventField::Amt, FieldLayout::Amount { at: 96, exp_at: 38 }),
+            may(EventField::Amt, FieldLayout::Amount { offset: 96, exp_offset: 38 }),
             may(EventField::CrBic, TEXT_EXT),
             may(EventField::DrBic, text(112, 12)),
             add(EventField::Uetr, ID_EXT),
@@ -641,9 +645,9 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fields: &[
             must(EventField::Acct, sym(NameKind::Account, 40)),
             may(EventField::Ccy, text(44, 4)),
-            may(EventField::Ref, FieldLayout::Id { at: 48, n: 16 }),
-            may(EventField::Opening, FieldLayout::Amount { at: 64, exp_at: 38 }),
-            may(EventField::Closing, FieldLayout::Amount { at: 80, exp_at: 39 }),
+            may(EventField::Ref, FieldLayout::Id { offset: 48, n: 16 }),
+            may(EventField::Opening, FieldLayout::Amount { offset: 64, exp_offset: 38 }),
+            may(EventField::Closing, FieldLayout::Amount { offset: 80, exp_offset: 39 }),
             may(EventField::Entries, FieldLayout::Json),
         ],
     },
@@ -657,7 +661,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::TriggerPosition, uint(56, 8)),
             may(EventField::Key, FieldLayout::Json),
             may(EventField::Detail, FieldLayout::Json),
-            add(EventField::SourceTape, FieldLayout::Tape { at: 64 }),
+            add(EventField::SourceTape, FieldLayout::Tape { offset: 64 }),
             add(EventField::RuleVersion, text(80, 16)),
             add(EventField::ParamsHash, TEXT_EXT),
             add(EventField::Score, dec(96, 39)),
@@ -677,7 +681,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Reason, text(52, 12)),
             may(EventField::Key, FieldLayout::Json),
             may(EventField::Detail, FieldLayout::Json),
-            add(EventField::Id, FieldLayout::Id { at: 72, n: 24 }),
+            add(EventField::Id, FieldLayout::Id { offset: 72, n: 24 }),
             add(EventField::ScopeKind, code(39, 0, 4, SCOPES)),
             add(EventField::Firm, sym(NameKind::Firm, 96)),
             add(EventField::Trader, sym(NameKind::Trader, 100)),
@@ -685,11 +689,11 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             add(EventField::Acct, sym(NameKind::Account, 108)),
             add(EventField::Desk, sym(NameKind::Desk, 112)),
             add(EventField::Algo, sym(NameKind::Algo, 116)),
-            add(EventField::Cause, FieldLayout::TapePosition { at: 128 }),
+            add(EventField::Cause, FieldLayout::TapePosition { offset: 128 }),
             add(EventField::By, sym(NameKind::Name, 120)),
             add(EventField::SecondBy, sym(NameKind::Name, 124)),
-            add(EventField::Until, FieldLayout::Nanos { at: 64 }),
-            add(EventField::DryRun, FieldLayout::Bool { at: 39, shift: 4 }),
+            add(EventField::Until, FieldLayout::Nanos { offset: 64 }),
+            add(EventField::DryRun, FieldLayout::Bool { offset: 39, shift: 4 }),
             add(EventField::State, text(152, 16)),
         ],
     },
@@ -714,13 +718,13 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Venue, FieldLayout::Publisher { bank: false }),
             may(EventField::Bank, FieldLayout::Publisher { bank: true }),
             must(EventField::Instr, INSTR),
-            may(EventField::QuoteId, FieldLayout::Id { at: 56, n: 24 }),
+            may(EventField::QuoteId, FieldLayout::Id { offset: 56, n: 24 }),
             may(EventField::Tier, uint(108, 1)),
             may(EventField::Side, SIDE),
             may(EventField::Px, PX),
             may(EventField::Qty, dec(48, 39)),
-            may(EventField::ValueDate, FieldLayout::Date { at: 104 }),
-            may(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::ValueDate, FieldLayout::Date { offset: 104 }),
+            may(EventField::Oid, FieldLayout::Id { offset: 80, n: 24 }),
             may(EventField::Reason, text(112, 16)),
             may(EventField::Trader, sym_ext(NameKind::Trader)),
             may(EventField::Acct, sym_ext(NameKind::Account)),
@@ -735,14 +739,14 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Venue, FieldLayout::Publisher { bank: false }),
             may(EventField::Bank, FieldLayout::Publisher { bank: true }),
             must(EventField::Instr, INSTR),
-            may(EventField::QuoteId, FieldLayout::Id { at: 56, n: 24 }),
+            may(EventField::QuoteId, FieldLayout::Id { offset: 56, n: 24 }),
             may(EventField::Tier, uint(108, 1)),
             may(EventField::Side, SIDE),
             must(EventField::Px, PX),
             must(EventField::Qty, dec(48, 39)),
-            may(EventField::ValueDate, FieldLayout::Date { at: 104 }),
-            may(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
-            may(EventField::MatchId, FieldLayout::Id { at: 112, n: 16 }),
+            may(EventField::ValueDate, FieldLayout::Date { offset: 104 }),
+            may(EventField::Oid, FieldLayout::Id { offset: 80, n: 24 }),
+            may(EventField::MatchId, FieldLayout::Id { offset: 112, n: 16 }),
             may(EventField::Trader, sym_ext(NameKind::Trader)),
             may(EventField::Acct, sym_ext(NameKind::Account)),
             may(EventField::Owner, sym_ext(NameKind::Owner)),
@@ -756,12 +760,12 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+            must(EventField::Oid, FieldLayout::Id { offset: 80, n: 24 }),
             may(EventField::Instr, INSTR),
             may(EventField::Side, SIDE),
             may(EventField::Qty, dec(48, 39)),
             may(EventField::Px, PX),
-            may(EventField::ValueDate, FieldLayout::Date { at: 104 }),
+            may(EventField::ValueDate, FieldLayout::Date { offset: 104 }),
             may(EventField::Considered, FieldLayout::TapePositions),
             may(EventField::Read, FieldLayout::TapePositions),
             may(EventField::PolicyHash, TEXT_EXT),
@@ -776,7 +780,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
         fixed_bytes: 128,
         layout: 0,
         fields: &[
-            must(EventField::CaseId, FieldLayout::Id { at: 56, n: 24 }),
+            must(EventField::CaseId, FieldLayout::Id { offset: 56, n: 24 }),
             must(EventField::Action, text(40, 16)),
             may(EventField::State, text(80, 16)),
             may(EventField::By, sym(NameKind::Name, 96)),
@@ -785,7 +789,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Owner, sym(NameKind::Owner, 108)),
             may(EventField::Venue, VENUE),
             may(EventField::Instr, INSTR),
-            may(EventField::Cause, FieldLayout::TapePosition { at: EXT_ONLY }),
+            may(EventField::Cause, FieldLayout::TapePosition { offset: EXT_ONLY }),
             may(EventField::Reason, text(112, 16)),
             may(EventField::Text, TEXT_EXT),
             may(EventField::Key, FieldLayout::Json),
@@ -833,33 +837,36 @@ const INDEX: [u8; EventKind::NUMBER_MAX as usize + 1] = {
     table
 };
 
-/// Bytes a slot takes in the fixed part, `None` for one that is always in the extension.
+/// Returns the offset and width of a slot in the fixed part, in bytes. Returns `None` if the slot is always in the
+/// extension.
 pub fn width_bytes(slot: FieldLayout) -> Option<(u16, u16)> {
-    let (at, n) = match slot {
-        FieldLayout::Sym { dict: NameKind::Venue, at } => (at, 2),
-        FieldLayout::Sym { at, .. } => (at, 4),
+    let (offset, n) = match slot {
+        FieldLayout::Sym { dict: NameKind::Venue, offset } => (offset, 2),
+        FieldLayout::Sym { offset, .. } => (offset, 4),
         FieldLayout::Publisher { .. } => (at::VENUE as u16, 2),
-        FieldLayout::Price { at } | FieldLayout::Decimal { at, .. } | FieldLayout::Nanos { at } => (at, 8),
-        FieldLayout::DecimalNarrow { at, .. } => (at, 4),
-        FieldLayout::Amount { at, .. } => (at, 16),
-        FieldLayout::Id { at, n } | FieldLayout::Text { at, n } => (at, n),
-        FieldLayout::Code { at, .. }
-        | FieldLayout::Bool { at, .. }
-        | FieldLayout::Flag { at, .. }
-        | FieldLayout::FlagSet { at, .. }
-        | FieldLayout::DateAfter { at } => (at, 1),
-        FieldLayout::UInt { at, width } => (at, u16::from(width)),
-        FieldLayout::MillisAfter { at } => (at, 2),
-        FieldLayout::Date { at } => (at, 4),
-        FieldLayout::Tape { at } => (at, 16),
-        FieldLayout::TapePosition { at } => (at, TapePosition::BYTES as u16),
+        FieldLayout::Price { offset }
+        | FieldLayout::Decimal { offset, .. }
+        | FieldLayout::Nanos { offset } => (offset, 8),
+        FieldLayout::DecimalNarrow { offset, .. } => (offset, 4),
+        FieldLayout::Amount { offset, .. } => (offset, 16),
+        FieldLayout::Id { offset, n } | FieldLayout::Text { offset, n } => (offset, n),
+        FieldLayout::Code { offset, .. }
+        | FieldLayout::Bool { offset, .. }
+        | FieldLayout::Flag { offset, .. }
+        | FieldLayout::FlagSet { offset, .. }
+        | FieldLayout::DateAfter { offset } => (offset, 1),
+        FieldLayout::UInt { offset, width } => (offset, u16::from(width)),
+        FieldLayout::MillisAfter { offset } => (offset, 2),
+        FieldLayout::Date { offset } => (offset, 4),
+        FieldLayout::Tape { offset } => (offset, 16),
+        FieldLayout::TapePosition { offset } => (offset, TapePosition::BYTES as u16),
         FieldLayout::SymExt { .. }
         | FieldLayout::Syms { .. }
         | FieldLayout::DecimalExt
         | FieldLayout::TapePositions
         | FieldLayout::Json => (EXT_ONLY, 0),
     };
-    (at != EXT_ONLY).then_some((at, n))
+    (offset != EXT_ONLY).then_some((offset, n))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ impl Side {
     /// Both, bids first.
     pub const BOTH: [Side; 2] = [Side::Buy, Side::Sell];
 
-    /// `B` or `S`, as in events.
+    /// Returns `B` or `S`, as in events.
     #[must_use]
     pub const fn letter(self) -> &'static str {
         match self {
@@ -23,7 +23,7 @@ impl Side {
         }
     }
 
-    /// The other one.
+    /// Returns the opposite side.
     #[must_use]
     pub const fn opposite(self) -> Side {
         match self {
@@ -32,14 +32,14 @@ impl Side {
         }
     }
 
-    /// `0` for buy, `1` for sell: a place in an array of both.
+    /// Returns `0` for buy, `1` for sell: an index into an array of both.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The side as the records of events code it: 1 buy, 2 sell; none for anything else.
+    /// Decodes the side code of event records: 1 buy, 2 sell; `None` for any other code.
     #[inline]
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Side> {

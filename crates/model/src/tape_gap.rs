@@ -12,14 +12,14 @@
 use crate::event::{Event, EventValue};
 use crate::kind::{EventField, EventKind};
 
-/// What is wrong with a part of a tape.
+/// The reason why a part of a tape is missing or not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeGap {
     /// Retention had removed it before it was merged.
     Removed,
-    /// It is damaged, and the merge passed over it.
+    /// The part is damaged, and the merge passed over it.
     Damaged,
-    /// It is there, but a repair accepted it without a check.
+    /// The part is there, but a repair accepted it without a check.
     Unverified,
 }
 
@@ -36,7 +36,7 @@ impl TapeGap {
         }
     }
 
-    /// Returns the gap that an event reports, if it is such an event.
+    /// Returns the gap that an event reports, if the event reports a gap.
     #[inline]
     pub fn from_event(event: &Event<'_>) -> Option<Self> {
         if event.kind() != EventKind::Quarantine {

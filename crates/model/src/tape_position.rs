@@ -15,10 +15,10 @@ pub struct TapePosition {
 }
 
 impl TapePosition {
-    /// Its bytes in a frame.
+    /// Size of the payload in a frame.
     pub const BYTES: usize = 24;
 
-    /// The bytes of a frame.
+    /// Encodes the position as the payload bytes of a frame.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];

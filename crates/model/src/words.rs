@@ -6,9 +6,9 @@
 //!                   the rest            K S 3 9 0 0 0 0
 //! ```
 
-/// The bytes of a text of at most eight, the first one lowest, with zeros above; what is longer is cut.
+/// Packs up to eight bytes of a text into a word, the first byte lowest, padded with zeros. A longer text is cut.
 ///
-/// Two texts are equal if their words and their lengths are.
+/// Two texts are equal if their words and their lengths are equal.
 #[inline]
 pub fn word(text: &[u8]) -> u64 {
     let four = |b: &[u8; 4]| u64::from(u32::from_le_bytes(*b));
@@ -27,7 +27,7 @@ pub fn word(text: &[u8]) -> u64 {
     }
 }
 
-/// A text of at most sixteen bytes as one little-endian number.
+/// Packs a text of at most sixteen bytes into one little-endian number.
 #[inline]
 pub fn double_word(text: &[u8]) -> u128 {
     match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
@@ -43,24 +43,25 @@ pub fn double_word(text: &[u8]) -> u128 {
     }
 }
 
-/// Whether all bytes are ASCII and none is zero, so that zeros after them are no part of them; for at most
-/// 24 bytes, given as words.
+/// Returns whether all `n` bytes are ASCII and not zero, so that zeros after the text do not belong to it. The words
+/// hold at most 24 bytes.
 #[inline]
 pub fn is_plain(words: [u64; 3], n: usize) -> bool {
-    let behind = |at: usize| match n.saturating_sub(at) {
+    let padding_mask = |start: usize| match n.saturating_sub(start) {
         0 => u64::MAX,
         left @ 1..8 => u64::MAX << (8 * left),
         _ => 0,
     };
     // Bytes after the text count as plain.
-    let [a, b, c] = [(0, words[0]), (8, words[1]), (16, words[2])].map(|(at, w)| w | behind(at) & ONES);
+    let [a, b, c] =
+        [(0, words[0]), (8, words[1]), (16, words[2])].map(|(start, w)| w | padding_mask(start) & ONES);
     let not_ascii = (a | b | c) & HIGH;
     let zero = |w: u64| w.wrapping_sub(ONES) & HIGH;
     // Without high bits a byte of zero is the only one from which a one borrows.
     not_ascii == 0 && (zero(a) | zero(b) | zero(c)) == 0
 }
 
-/// First byte that JSON text cannot have unescaped: a quote, a backslash or a control character below 0x20.
+/// Finds the first byte that JSON text must escape: a quote, a backslash or a control character below 0x20.
 #[inline]
 pub fn find_special(text: &[u8]) -> Option<usize> {
     first(
@@ -70,7 +71,7 @@ pub fn find_special(text: &[u8]) -> Option<usize> {
     )
 }
 
-/// First byte that JSON text cannot have unescaped, or a DEL.
+/// Finds the first byte that JSON text must escape, or a DEL.
 #[inline]
 pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
     first(
@@ -80,24 +81,25 @@ pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
     )
 }
 
-/// First place of `byte`.
+/// Finds the first position of `byte`.
 #[inline]
 pub fn find(text: &[u8], byte: u8) -> Option<usize> {
     first(text, |w| zeros(w ^ (ONES * u64::from(byte))), |b| b == byte)
 }
 
-/// First byte that `is` what is looked for; `of` marks them in eight bytes, the first one of them rightly.
+/// Finds the first byte for which `is_match` is true. `mark_matches` marks matches in eight bytes; at least its first
+/// mark must be right.
 #[inline]
-fn first(text: &[u8], of: impl Fn(u64) -> u64, is: impl Fn(u8) -> bool) -> Option<usize> {
-    let mut at = 0;
-    while let Some(eight) = text[at..].first_chunk::<8>() {
-        let found = of(u64::from_le_bytes(*eight));
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
+fn first(text: &[u8], mark_matches: impl Fn(u64) -> u64, is_match: impl Fn(u8) -> bool) -> Option<usize> {
+    let mut offset = 0;
+    while let Some(eight) = text[offset..].first_chunk::<8>() {
+        let marks = mark_matches(u64::from_le_bytes(*eight));
+        if marks != 0 {
+            return Some(offset + marks.trailing_zeros() as usize / 8);
         }
-        at += 8;
+        offset += 8;
     }
-    text[at..].iter().position(|b| is(*b)).map(|i| at + i)
+    text[offset..].iter().position(|b| is_match(*b)).map(|i| offset + i)
 }
 
 /// Marks bytes that are zero; after the first one it may mark others.
@@ -112,7 +114,7 @@ fn below_space(w: u64) -> u64 {
     w.wrapping_sub(ONES * 0x20) & !w & HIGH
 }
 
-/// The words of a text of at most 24 bytes; none of a longer one.
+/// Packs a text of at most 24 bytes into three words. Returns `None` for a longer text.
 #[inline]
 pub fn three_words(text: &[u8]) -> Option<[u64; 3]> {
     let n = text.len();
@@ -129,8 +131,9 @@ pub fn three_words(text: &[u8]) -> Option<[u64; 3]> {
     }
 }
 
-/// The digits of a text of at most 16 bytes that is all digits but for at most one point: right-aligned, a byte each
-/// with its value. Also returns how many of them are after the point. `None` for anything else.
+/// Extracts the digits of a text of at most 16 bytes, right-aligned, one digit value per byte. All bytes must be
+/// digits, except for at most one point. Also returns the number of digits after the point. Returns `None` for any
+/// other text.
 #[inline]
 pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
     let n = text.len();
@@ -138,31 +141,32 @@ pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
         return None;
     }
     let up = 8 * (16 - n) as u32;
-    // Aligned to the top, which is the last digit; what comes in from below is the value of leading zeros.
+    // Aligned to the top, which is the last digit; the bits shifted in from below are leading zeros.
     let values = (double_word(text) << up) ^ ((EACH * 0x30) >> up << up);
     // Nothing carries from byte to byte: 0x7f and 0x76 are less than 0x100.
     let beyond_nine = (((values & (EACH * 0x7f)) + EACH * 0x76) | values) & (EACH * 0x80);
     if beyond_nine == 0 {
         return Some((values, 0));
     }
-    let at = beyond_nine.trailing_zeros() / 8;
+    let point_index = beyond_nine.trailing_zeros() / 8;
     let one = beyond_nine & (beyond_nine - 1) == 0;
-    if !one || (values >> (8 * at)) as u8 != b'.' ^ 0x30 || n == 1 {
+    if !one || (values >> (8 * point_index)) as u8 != b'.' ^ 0x30 || n == 1 {
         return None;
     }
     // The digits before the point move up by one.
-    let before = values & ((1 << (8 * at)) - 1);
-    let behind = if at == 15 { 0 } else { values >> (8 * (at + 1)) << (8 * (at + 1)) };
-    Some((before << 8 | behind, 15 - at))
+    let before = values & ((1 << (8 * point_index)) - 1);
+    let after_point =
+        if point_index == 15 { 0 } else { values >> (8 * (point_index + 1)) << (8 * (point_index + 1)) };
+    Some((before << 8 | after_point, 15 - point_index))
 }
 
-/// The number that [`digits`] has found.
+/// Computes the number from the digits that [`digits`] returned.
 #[inline]
 pub fn number(digits: u128) -> u64 {
     eight(digits as u64) * 100_000_000 + eight((digits >> 64) as u64)
 }
 
-/// Eight digits, a byte each, the first one lowest.
+/// Converts eight digits, one per byte, the first one lowest.
 #[inline]
 fn eight(v: u64) -> u64 {
     let v = v.wrapping_mul(1 + (10 << 8)) >> 8 & 0x00ff_00ff_00ff_00ff;
@@ -179,7 +183,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The words of a text, made byte by byte.
+    /// Packs the words of a text byte by byte.
     fn slow(text: &[u8], words: usize) -> Vec<u64> {
         let mut all = vec![0u8; 8 * words];
         let n = text.len().min(all.len());
@@ -194,7 +198,7 @@ mod tests {
         {
             return None;
         }
-        let places = points.first().map_or(0, |at| text.len() - at - 1);
+        let places = points.first().map_or(0, |index| text.len() - index - 1);
         Some((std::str::from_utf8(&digits).unwrap().parse().unwrap(), places as u32))
     }
 
@@ -212,8 +216,8 @@ mod tests {
         fn plain_is_ascii_without_zeros(text in proptest::collection::vec(prop_oneof![
             Just(0u8), Just(1), Just(0x7f), Just(0x80), Just(0xff), b' '..=b'z',
         ], 0..25)) {
-            let plain = text.iter().all(|b| b.is_ascii() && *b != 0);
-            prop_assert_eq!(is_plain(three_words(&text).unwrap(), text.len()), plain);
+            let expected = text.iter().all(|b| b.is_ascii() && *b != 0);
+            prop_assert_eq!(is_plain(three_words(&text).unwrap(), text.len()), expected);
         }
 
         #[test]

@@ -101,11 +101,11 @@ fn owners(schema: &EventSchema) -> Vec<&'static str> {
     }
     for spec in schema.fields {
         match spec.slot {
-            FieldLayout::Bool { at: EXT_ONLY, .. } | FieldLayout::FlagSet { at: EXT_ONLY, .. } => {}
-            FieldLayout::Code { at, .. }
-            | FieldLayout::Bool { at, .. }
-            | FieldLayout::Flag { at, .. }
-            | FieldLayout::FlagSet { at, .. } => place(at, 1, "bits"),
+            FieldLayout::Bool { offset: EXT_ONLY, .. } | FieldLayout::FlagSet { offset: EXT_ONLY, .. } => {}
+            FieldLayout::Code { offset: at, .. }
+            | FieldLayout::Bool { offset: at, .. }
+            | FieldLayout::Flag { offset: at, .. }
+            | FieldLayout::FlagSet { offset: at, .. } => place(at, 1, "bits"),
             FieldLayout::Publisher { .. } => place(36, 2, "publisher"),
             slot => {
                 if let Some((at, n)) = width_bytes(slot) {
@@ -113,9 +113,9 @@ fn owners(schema: &EventSchema) -> Vec<&'static str> {
                 }
             }
         }
-        if let FieldLayout::Decimal { exp_at, .. }
-        | FieldLayout::DecimalNarrow { exp_at, .. }
-        | FieldLayout::Amount { exp_at, .. } = spec.slot
+        if let FieldLayout::Decimal { exp_offset: exp_at, .. }
+        | FieldLayout::DecimalNarrow { exp_offset: exp_at, .. }
+        | FieldLayout::Amount { exp_offset: exp_at, .. } = spec.slot
         {
             place(exp_at, 1, "exp");
         }
@@ -127,50 +127,56 @@ fn describe(slot: FieldLayout) -> (String, String) {
     let place = |at: u16| if at == EXT_ONLY { "extension".to_owned() } else { at.to_string() };
     let upto = |n: u16, what: &str| if n == 0 { what.to_owned() } else { format!("{what}, {n} bytes") };
     match slot {
-        FieldLayout::Sym { dict, at } => (place(at), format!("id of a name ({})", dict.name())),
+        FieldLayout::Sym { dict, offset: at } => (place(at), format!("id of a name ({})", dict.name())),
         FieldLayout::Publisher { bank } => {
             let when = if bank { "set" } else { "not set" };
             (place(36), format!("id of a name (venue), when bit 6 at 38 is {when}"))
         }
         FieldLayout::SymExt { dict } => (place(EXT_ONLY), format!("id of a name ({})", dict.name())),
         FieldLayout::Syms { dict } => (place(EXT_ONLY), format!("ids of names ({}), u32 each", dict.name())),
-        FieldLayout::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
-        FieldLayout::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),
-        FieldLayout::DecimalNarrow { at, exp_at } => {
+        FieldLayout::Price { offset: at } => (place(at), "price, i64 in 1e-9".to_owned()),
+        FieldLayout::Decimal { offset: at, exp_offset: exp_at } => {
+            (place(at), format!("i64 mantissa, exponent at {exp_at}"))
+        }
+        FieldLayout::DecimalNarrow { offset: at, exp_offset: exp_at } => {
             (place(at), format!("u32 mantissa, exponent at {exp_at}"))
         }
         FieldLayout::DecimalExt => (place(EXT_ONLY), "decimal, i64 mantissa and i8 exponent".to_owned()),
-        FieldLayout::Amount { at, exp_at } => (place(at), format!("i128 mantissa, exponent at {exp_at}")),
-        FieldLayout::Id { at, n } => (place(at), upto(n, "inline id")),
-        FieldLayout::Text { at, n } => (place(at), upto(n, "text")),
-        FieldLayout::Code { at, shift, bits, values } => {
+        FieldLayout::Amount { offset: at, exp_offset: exp_at } => {
+            (place(at), format!("i128 mantissa, exponent at {exp_at}"))
+        }
+        FieldLayout::Id { offset: at, n } => (place(at), upto(n, "inline id")),
+        FieldLayout::Text { offset: at, n } => (place(at), upto(n, "text")),
+        FieldLayout::Code { offset: at, shift, bits, values } => {
             let values: Vec<String> =
                 values.iter().enumerate().map(|(i, v)| format!("{} `{v}`", i + 1)).collect();
             (place(at), format!("bits {shift} to {}: {}", shift + bits - 1, values.join(", ")))
         }
-        FieldLayout::Bool { at: EXT_ONLY, .. } => (place(EXT_ONLY), "byte: 1 false, 2 true".to_owned()),
-        FieldLayout::Flag { at, shift } => (place(at), format!("bit {shift}: 1 true")),
-        FieldLayout::FlagSet { at, shift, values } => {
+        FieldLayout::Bool { offset: EXT_ONLY, .. } => (place(EXT_ONLY), "byte: 1 false, 2 true".to_owned()),
+        FieldLayout::Flag { offset: at, shift } => (place(at), format!("bit {shift}: 1 true")),
+        FieldLayout::FlagSet { offset: at, shift, values } => {
             let values: Vec<String> =
                 values.iter().enumerate().map(|(i, v)| format!("{} `{v}`", 1 << i)).collect();
             let bits = format!("bits {shift} to {}: a ", shift + 2);
             let form = if at == EXT_ONLY { "" } else { bits.as_str() };
             (place(at), format!("{form}set of {}", values.join(", ")))
         }
-        FieldLayout::Bool { at, shift } => {
+        FieldLayout::Bool { offset: at, shift } => {
             (place(at), format!("bits {shift} to {}: 1 false, 2 true", shift + 1))
         }
-        FieldLayout::UInt { at, width } => (place(at), format!("u{}", u16::from(width) * 8)),
-        FieldLayout::Nanos { at } => (place(at), "i64 ns since 1970".to_owned()),
-        FieldLayout::Date { at: EXT_ONLY } => (place(EXT_ONLY), "date, i32 days since 1970-01-01".to_owned()),
-        FieldLayout::Date { at } => (place(at), "date, u32".to_owned()),
-        FieldLayout::DateAfter { at } => {
+        FieldLayout::UInt { offset: at, width } => (place(at), format!("u{}", u16::from(width) * 8)),
+        FieldLayout::Nanos { offset: at } => (place(at), "i64 ns since 1970".to_owned()),
+        FieldLayout::Date { offset: EXT_ONLY } => {
+            (place(EXT_ONLY), "date, i32 days since 1970-01-01".to_owned())
+        }
+        FieldLayout::Date { offset: at } => (place(at), "date, u32".to_owned()),
+        FieldLayout::DateAfter { offset: at } => {
             (place(at), "date, u8 days after the UTC date of `ts_event`".to_owned())
         }
-        FieldLayout::Tape { at } => (place(at), "id of a tape, 16 bytes".to_owned()),
-        FieldLayout::TapePosition { at } => (place(at), "position on a tape, 24 bytes".to_owned()),
+        FieldLayout::Tape { offset: at } => (place(at), "id of a tape, 16 bytes".to_owned()),
+        FieldLayout::TapePosition { offset: at } => (place(at), "position on a tape, 24 bytes".to_owned()),
         FieldLayout::TapePositions => (place(EXT_ONLY), "positions on tapes, 24 bytes each".to_owned()),
-        FieldLayout::MillisAfter { at } => (place(at), "u16 ms after `ts_event`".to_owned()),
+        FieldLayout::MillisAfter { offset: at } => (place(at), "u16 ms after `ts_event`".to_owned()),
         FieldLayout::Json => (place(EXT_ONLY), "JSON text".to_owned()),
     }
 }

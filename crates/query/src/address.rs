@@ -8,7 +8,7 @@ use unitape_tape::Frame;
 /// The address of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventAddress {
-    /// Its ordinal; of bookkeeping that of the next event.
+    /// Its ordinal. Bookkeeping has the ordinal of the next event.
     pub seq: u64,
     /// Its position.
     pub position: Position,
@@ -21,7 +21,7 @@ pub enum TapeStopPoint {
     Ordinal(u64),
     /// Through the frame at this position.
     Position(Position),
-    /// Through the last event before the first one that is later than this, nanoseconds since 1970.
+    /// Up to the last event before the first event that is later than this, in nanoseconds since 1970.
     Time(i64),
 }
 
@@ -39,7 +39,7 @@ impl TapeStopPoint {
     /// Reads `123`, `@4096`, `1772443800000000000`, or a time as [`parse_time`] does. Digits below 10^15 are an ordinal.
     ///
     /// # Errors
-    /// When it is none of these.
+    /// Fails if the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bad = || Error::Point { text: text.to_owned() };
         if let Some(position) = text.strip_prefix('@') {
@@ -56,13 +56,13 @@ impl TapeStopPoint {
         time.map(|ts| Self::Time(ts.0)).ok_or_else(bad)
     }
 
-    /// Whether a frame lies after this point. Bookkeeping has no ordinal of its own, and neither it nor a message has a
-    /// time; the time of an event that is flagged as clock ahead is not believed.
+    /// Returns whether a frame lies after this point. Bookkeeping has no ordinal of its own, and neither bookkeeping
+    /// nor a message has a time. The time of an event that is flagged `clock_ahead` is not used.
     #[inline]
-    pub fn is_before(self, place: EventAddress, frame: &Frame<'_>) -> bool {
+    pub fn is_before(self, address: EventAddress, frame: &Frame<'_>) -> bool {
         match self {
-            Self::Ordinal(last) => !frame.header.is_meta() && place.seq > last,
-            Self::Position(last) => place.position > last,
+            Self::Ordinal(last) => !frame.header.is_meta() && address.seq > last,
+            Self::Position(last) => address.position > last,
             Self::Time(last) => {
                 frame.header.flags() & (flags::META | flags::CLOCK_AHEAD) == 0
                     && Event::new(frame.bytes).is_some_and(|event| event.ts_event().0 > last)
@@ -74,7 +74,7 @@ impl TapeStopPoint {
 /// Reads a time in UTC or nanoseconds since 1970, as [`UnixNanos`] does.
 ///
 /// # Errors
-/// When it is neither.
+/// Fails if the text has neither form.
 pub fn parse_time(text: &str) -> Result<UnixNanos, Error> {
     text.parse().map_err(|_| Error::Time { text: text.to_owned() })
 }
@@ -92,7 +92,7 @@ impl TapeRangeBound {
     /// Reads `123` or `@4096`.
     ///
     /// # Errors
-    /// When it is neither.
+    /// Fails if the text has neither form.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bad = || Error::Bound { text: text.to_owned() };
         match text.strip_prefix('@') {
@@ -101,25 +101,26 @@ impl TapeRangeBound {
         }
     }
 
-    /// Whether the place is this one or after it.
+    /// Returns whether `address` is this place or after it.
     #[inline]
-    pub fn is_reached_by(self, place: EventAddress) -> bool {
+    pub fn is_reached_by(self, address: EventAddress) -> bool {
         match self {
-            Self::Ordinal(n) => place.seq >= n,
-            Self::Position(p) => place.position >= p,
+            Self::Ordinal(n) => address.seq >= n,
+            Self::Position(p) => address.position >= p,
         }
     }
 
-    /// Whether this is before the place.
+    /// Returns whether this place is before `address`.
     #[inline]
-    pub fn is_before_event(self, place: EventAddress) -> bool {
+    pub fn is_before_event(self, address: EventAddress) -> bool {
         match self {
-            Self::Ordinal(n) => place.seq > n,
-            Self::Position(p) => place.position > p,
+            Self::Ordinal(n) => address.seq > n,
+            Self::Position(p) => address.position > p,
         }
     }
 
-    /// Whether this is after the other; of an ordinal and a position nobody knows.
+    /// Returns whether this place is after the other place. An ordinal and a position cannot be compared and give
+    /// false.
     pub fn is_after(self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ordinal(a), Self::Ordinal(b)) => a > *b,
@@ -138,7 +139,7 @@ impl fmt::Display for TapeRangeBound {
     }
 }
 
-/// `2011-11-24 06:28:56.151000000`, of nanoseconds since 1970.
+/// Writes nanoseconds since 1970 as UTC: `2011-11-24 06:28:56.151000000`.
 pub fn utc(ns: i64) -> String {
     UtcMoment(UnixNanos(ns)).to_string()
 }
@@ -150,11 +151,12 @@ const NANOS_FROM: u64 = 1_000_000_000_000_000;
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Option<TapeStopPoint> {
+    fn stop_point(text: &str) -> Option<TapeStopPoint> {
         TapeStopPoint::parse(text).ok()
     }
 
-    /// An ordinal of `--at` may be any number below 10^15, and a number of `--since` is always a time.
+    /// Fails if a number means the wrong thing: an ordinal of `--at` is below 10^15, and a number of `--since` is
+    /// always a time.
     #[test]
     fn numbers_are_nanoseconds_where_only_a_time_can_be() {
         for (text, ns) in [("17", 17), ("-17", -17), ("1970-01-01 00:00:00.5", 500_000_000)] {
@@ -163,26 +165,29 @@ mod tests {
         for text in ["", "-", "@17", "+17", "1e9", "99999999999999999999", "noon"] {
             assert!(parse_time(text).is_err(), "{text}");
         }
-        assert_eq!(at("999999999999999"), Some(TapeStopPoint::Ordinal(999_999_999_999_999)));
-        assert_eq!(at("1000000000000000"), Some(TapeStopPoint::Time(1_000_000_000_000_000)));
+        assert_eq!(stop_point("999999999999999"), Some(TapeStopPoint::Ordinal(999_999_999_999_999)));
+        assert_eq!(stop_point("1000000000000000"), Some(TapeStopPoint::Time(1_000_000_000_000_000)));
     }
 
-    /// A time that is read wrong shows a book of another moment and nobody notices.
+    /// Fails if a time is misread, because the user would see the book of another moment unnoticed.
     #[test]
     fn points_are_read_as_they_are_printed() {
-        assert_eq!(at("17"), Some(TapeStopPoint::Ordinal(17)));
-        assert_eq!(at("@4096"), Some(TapeStopPoint::Position(Position(4096))));
-        assert_eq!(at("1772443800000000000"), Some(TapeStopPoint::Time(1_772_443_800_000_000_000)));
-        assert_eq!(at("2026-03-02 09:30:00"), Some(TapeStopPoint::Time(1_772_443_800_000_000_000)));
-        assert_eq!(at("2026-03-02T09:30:00.5Z"), Some(TapeStopPoint::Time(1_772_443_800_500_000_000)));
+        assert_eq!(stop_point("17"), Some(TapeStopPoint::Ordinal(17)));
+        assert_eq!(stop_point("@4096"), Some(TapeStopPoint::Position(Position(4096))));
+        assert_eq!(stop_point("1772443800000000000"), Some(TapeStopPoint::Time(1_772_443_800_000_000_000)));
+        assert_eq!(stop_point("2026-03-02 09:30:00"), Some(TapeStopPoint::Time(1_772_443_800_000_000_000)));
+        assert_eq!(
+            stop_point("2026-03-02T09:30:00.5Z"),
+            Some(TapeStopPoint::Time(1_772_443_800_500_000_000))
+        );
         for ns in [0, 951_782_400_000_000_000, 1_709_164_800_000_000_001, -1, 4_102_444_799_999_999_999] {
-            assert_eq!(at(&utc(ns)), Some(TapeStopPoint::Time(ns)));
+            assert_eq!(stop_point(&utc(ns)), Some(TapeStopPoint::Time(ns)));
         }
         for (text, seconds) in
             [("2026-03-02", 0), ("2026-03-02T14:30", 52_200), ("2026-03-02 14:30Z", 52_200)]
         {
             assert_eq!(
-                at(text),
+                stop_point(text),
                 Some(TapeStopPoint::Time((1_772_409_600 + seconds) * 1_000_000_000)),
                 "{text}"
             );
@@ -203,7 +208,7 @@ mod tests {
             "-5",
             "9999-01-01 00:00:00",
         ] {
-            assert_eq!(at(text), None, "{text}");
+            assert_eq!(stop_point(text), None, "{text}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum CursorOutcome {
     Done,
     /// As many frames were read as [`EventCursor::next_within`] may read. The next call continues.
     Paused,
-    /// The tape was cut back. The cursor reads it again from its oldest frame, and gives the events after the cut.
+    /// The tape was cut back. The cursor reads it again from its oldest frame, and returns the events after the cut.
     Rewound {
         /// The position up to which it was read.
         from: Position,
@@ -59,17 +59,18 @@ impl EventCursor {
         let mut filter = EventFilter::new(&selection);
         let (mut follower, mut names) = TapeFollower::open(dir, read)?;
         let is_complete = filter.range().seek(&mut follower, &mut names)?;
-        // Bookkeeping is given where it is, so nothing is passed over.
+        // Bookkeeping appears in its place, so no part is skipped.
         let times = filter.range().times.filter(|_| !selection.bookkeeping);
         let skipped = times.and_then(|times| follower.keep_times(times));
-        filter.learn(names.dictionary());
+        filter.update_ids(names.dictionary());
         Ok(Self { follower, names, filter, skipped, is_complete, given_to: Position(0) })
     }
 
-    /// Gives `sink` the next selected event or message, with its address. Of bookkeeping the ordinal is that of the next event.
+    /// Passes the next selected event or message to `sink`, with its address. Bookkeeping has the ordinal of the next
+    /// event.
     ///
     /// # Errors
-    /// Fails if the tape is damaged or cannot be read; what came before was given.
+    /// Fails if the tape is damaged or cannot be read. Earlier events were passed to `sink`.
     #[inline]
     pub fn next(&mut self, sink: impl FnMut(EventAddress, Selected<'_>)) -> Result<CursorOutcome, Error> {
         // No tape has as many frames.
@@ -77,11 +78,12 @@ impl EventCursor {
         self.next_within(&mut frames, sink)
     }
 
-    /// Gives `sink` the next selected event or message as [`EventCursor::next`], and returns [`CursorOutcome::Paused`] after
-    /// `frames` frames without one. It takes the frames that it reads off `frames`.
+    /// Passes the next selected event or message to `sink` as [`EventCursor::next`] does. Returns
+    /// [`CursorOutcome::Paused`] after `frames` frames without one. It subtracts the frames that it reads from
+    /// `frames`.
     ///
     /// # Errors
-    /// As [`EventCursor::next`].
+    /// Fails as [`EventCursor::next`] does.
     #[inline]
     pub fn next_within(
         &mut self,
@@ -124,7 +126,7 @@ impl EventCursor {
                 }
                 Ok(Some(event)) => {
                     if is_meta || self.skipped.is_some() {
-                        self.filter.learn(self.names.dictionary());
+                        self.filter.update_ids(self.names.dictionary());
                     }
                     if !is_given && self.filter.select(&event, address) {
                         sink(address, Selected::Event(event, &self.names));
@@ -139,7 +141,7 @@ impl EventCursor {
     /// Waits at the end of the tape until there is more, for a fifth of a second at most. Returns `AtEnd`, or `Rewound`.
     ///
     /// # Errors
-    /// As [`EventCursor::next`].
+    /// Fails as [`EventCursor::next`] does.
     pub fn wait(&mut self) -> Result<CursorOutcome, Error> {
         match self.follower.wait()? {
             FollowOutcome::Rewound { from, to } => self.rewind(from, to),
@@ -167,7 +169,7 @@ impl EventCursor {
         &self.follower
     }
 
-    /// Returns the reader, which knows the damage that it passed over.
+    /// Returns the reader, which knows the damage that it skipped.
     pub fn reader(&self) -> &Reader {
         self.follower.reader()
     }
@@ -185,7 +187,7 @@ mod tests {
     use unitape_model::{EventBuilder, EventKind, UnixNanos, flags};
     use unitape_tape::{TapeId, Writer, WriterOptions};
 
-    /// A caller that must look for signals gets no chance to while a selection finds nothing.
+    /// Fails if a cursor does not pause while a selection finds nothing, because the caller could not look for signals.
     #[test]
     fn a_cursor_pauses_and_continues_where_it_was() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! A tape that is read from its oldest frame on, and followed as it grows.
 //!
-//! A reader that follows meets the end of the tape, where it waits, and cuts: after a power loss the tape may be shorter
-//! than what was read of it. Then what was learned from what was cut is not the tape's any more, and it is read again.
+//! A follower may meet the end of the tape, where it waits, and cuts: after a power loss, the tape may be shorter than
+//! the part that was read. The facts learned from the lost part are then invalid, and the tape is read again.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use unitape_tape::{
 
 use crate::address::{EventAddress, TapeRangeBound};
 
-/// A reader of all of the tape in `dir`, and the names of what is gone before it.
+/// Opens a reader of the whole tape in `dir`. Returns it with the names that the removed part of the tape defined.
 ///
 /// # Errors
-/// When the tape or its log of definitions cannot be read.
+/// Fails if the tape or its log of definitions cannot be read.
 pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, DefinitionTable), Error> {
     let reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let mut names = DefinitionTable::default();
     if options.skip_damage {
         names.set_log(LostDefinitions::names(dir));
     }
-    let mut lost = LostDefinitions::new(dir, options.skip_damage);
-    lost.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
+    let mut lost_definitions = LostDefinitions::new(dir, options.skip_damage);
+    lost_definitions.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
     Ok((reader, names))
 }
 
@@ -41,11 +41,11 @@ pub enum FollowOutcome<'a> {
     },
     /// All that is on the tape was read.
     AtEnd,
-    /// The tape was cut back. The caller forgets what it has learned, and calls [`TapeFollower::reopen`].
+    /// The tape was cut back. The caller must forget its facts and call [`TapeFollower::reopen`].
     Rewound {
         /// The position up to which it was read.
         from: Position,
-        /// The position of the cut: the next frames replace those that were read after it.
+        /// The position of the cut. The next frames replace the frames that were read after it.
         to: Position,
     },
 }
@@ -57,17 +57,17 @@ pub struct TapeFollower {
     options: ReadOptions,
     reader: Reader,
     rewinds: u64,
-    /// The times of the events that are given, where others are passed over.
+    /// The times of the events to return, if other events are skipped.
     range: Option<TimeRange>,
     flaws: TapeFlaws,
 }
 
-/// What is wrong with the content of a tape, beside the damage that its reader met.
+/// The flaws in the content of a tape, beside the damage that its reader met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapeFlaws {
-    /// Events by which a merge says that a part of its inputs is missing.
+    /// Events in which a merge reports that a part of its inputs is missing.
     pub losses: u64,
-    /// Events by which a merge says that a repair accepted a part of its inputs without a check.
+    /// Events in which a merge reports that a repair accepted a part of its inputs without a check.
     pub unverified: u64,
     /// Parts of the tape itself that a repair accepted without a check.
     pub accepted: Vec<(Position, Position)>,
@@ -91,30 +91,30 @@ impl TapeFlaws {
 }
 
 impl TapeFollower {
-    /// Begins at the oldest frame of the tape in `dir`; gives the names of what is gone before it, too.
+    /// Begins at the oldest frame of the tape in `dir`. Also returns the names that the removed part of the tape
+    /// defined.
     ///
     /// # Errors
-    /// As [`open`].
+    /// Fails as [`open`] does.
     pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
         let (reader, names) = open(dir, options)?;
         let flaws = TapeFlaws::of_tape(dir, &reader);
         Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0, range: None, flaws }, names))
     }
 
-    /// Goes to the first frame of `from` or after it by the indexes of the segments, and gives `names` the definitions
-    /// before it. It goes less far where the dictionary log does not have all of them, so frames before `from` may
-    /// come first.
+    /// Goes to the first frame at or after `from` by the indexes of the segments, and passes the earlier definitions to
+    /// `names`. It stops earlier if the dictionary log lacks some of them, so frames before `from` may come first.
     ///
     /// # Errors
-    /// [`Error::Retained`] and [`Error::RetainedEvent`]: `from` comes before the oldest frame, where the follower then is.
-    /// When the tape is damaged or cannot be read.
+    /// Fails with [`Error::Retained`] or [`Error::RetainedEvent`] if `from` is before the oldest frame; the follower is
+    /// then at the oldest frame. Fails if the tape is damaged or cannot be read.
     pub fn seek(&mut self, from: TapeRangeBound, names: &mut DefinitionTable) -> Result<(), Error> {
-        let found = match from {
+        let outcome = match from {
             TapeRangeBound::Ordinal(seq) => self.reader.seek_ordinal(seq.saturating_sub(1))?,
             TapeRangeBound::Position(position) => self.reader.seek_frame(position)?,
         };
-        let (SeekOutcome::Event { position, .. } | SeekOutcome::End { position, .. }) = found;
-        // Without a durable position nobody knows what the log has.
+        let (SeekOutcome::Event { position, .. } | SeekOutcome::End { position, .. }) = outcome;
+        // Without a durable position, the contents of the log are unknown.
         let durable = self.reader.durable().unwrap_or(Position(0));
         if durable < position {
             match self.reader.seek_frame(durable) {
@@ -130,23 +130,26 @@ impl TapeFollower {
         Ok(())
     }
 
-    /// Gives only events of these times from here on, and bookkeeping, and passes over the rest by the indexes of the segments.
-    /// The caller gives each frame to what is returned: it has the definitions that were passed over.
+    /// Returns only events of these times from here on, and bookkeeping, and skips the other events by the indexes of
+    /// the segments. The caller must pass each frame to the returned value, which has the skipped definitions.
     ///
-    /// Returns none where the dictionary log cannot be read: then all frames are given.
+    /// Returns `None` if the dictionary log cannot be read. Then all frames are returned.
     pub fn keep_times(&mut self, range: TimeRange) -> Option<SkippedDefinitions> {
         let durable = self.reader.durable().ok()?;
         let log = |skip| LostDefinitions::new(&self.dir, skip);
         // Read once to see whether all of it is there, before anything is printed.
-        let mut seen = DefinitionTable::default();
-        log(false).learn_before(durable, |_, frame| seen.admit_frame(frame).map(drop)).ok()?;
+        let mut definitions = DefinitionTable::default();
+        log(false).learn_before(durable, |_, frame| definitions.admit_frame(frame).map(drop)).ok()?;
         self.range = Some(range);
-        Some(SkippedDefinitions { lost: log(self.options.skip_damage), next: self.reader.position() })
+        Some(SkippedDefinitions {
+            lost_definitions: log(self.options.skip_damage),
+            next: self.reader.position(),
+        })
     }
 
     fn learn_before(&self, position: Position, names: &mut DefinitionTable) -> Result<(), Error> {
-        let mut lost = LostDefinitions::new(&self.dir, false);
-        lost.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))
+        let mut lost_definitions = LostDefinitions::new(&self.dir, false);
+        lost_definitions.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))
     }
 
     fn begin_again(&mut self, names: &mut DefinitionTable) -> Result<(), Error> {
@@ -154,10 +157,10 @@ impl TapeFollower {
         Ok(())
     }
 
-    /// The next step.
+    /// Takes the next step.
     ///
     /// # Errors
-    /// When the tape is damaged or cannot be read.
+    /// Fails if the tape is damaged or cannot be read.
     #[inline]
     pub fn step(&mut self) -> Result<FollowOutcome<'_>, Error> {
         let next = match self.range {
@@ -184,7 +187,7 @@ impl TapeFollower {
     /// Steps back onto the frame at `position`, which was given last.
     ///
     /// # Errors
-    /// As [`TapeFollower::step`].
+    /// Fails as [`TapeFollower::step`] does.
     pub fn step_back(&mut self, position: Position) -> Result<(), Error> {
         self.reader.seek_frame(position).map(drop)
     }
@@ -193,7 +196,7 @@ impl TapeFollower {
     /// caller looks again.
     ///
     /// # Errors
-    /// As [`TapeFollower::step`].
+    /// Fails as [`TapeFollower::step`] does.
     pub fn wait(&mut self) -> Result<FollowOutcome<'static>, Error> {
         match self.reader.wait(LOOK) {
             Ok(_) => Ok(FollowOutcome::AtEnd),
@@ -201,11 +204,11 @@ impl TapeFollower {
         }
     }
 
-    /// Begins again at the oldest frame, after a cut; gives the names of what is gone before it. All frames are given from then
-    /// on, those of other times too.
+    /// Begins again at the oldest frame, after a cut. Also returns the names that the removed part of the tape defined.
+    /// From then on, all frames are returned, also frames of other times.
     ///
     /// # Errors
-    /// As [`open`].
+    /// Fails as [`open`] does.
     pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
         let (reader, names) = open(&self.dir, self.options)?;
         self.flaws = TapeFlaws::of_tape(&self.dir, &reader);
@@ -213,48 +216,48 @@ impl TapeFollower {
         Ok(names)
     }
 
-    /// Refuses the frame at this position, which is not what a frame must be.
+    /// Refuses the frame at this position, because it is not a valid frame.
     ///
     /// # Errors
-    /// That damage, where it is not to be skipped.
-    pub fn refuse(&mut self, position: Position, what: &dyn Display) -> Result<(), Error> {
-        self.reader.refuse(position, what)
+    /// Fails with this damage unless the reader skips damage.
+    pub fn refuse(&mut self, position: Position, fault: &dyn Display) -> Result<(), Error> {
+        self.reader.refuse(position, fault)
     }
 
-    /// The number of times that the tape was cut back.
+    /// Counts how often the tape was cut back.
     pub fn rewinds(&self) -> u64 {
         self.rewinds
     }
 
-    /// The reader, which knows what it passed over.
+    /// Returns the reader, which knows the damage that it skipped.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The flaws of the part that was read.
+    /// Returns the flaws of the part that was read.
     pub fn flaws(&self) -> &TapeFlaws {
         &self.flaws
     }
 }
 
-/// The definitions in the parts of a tape that a follower has passed over.
+/// The definitions in the parts of a tape that a follower has skipped.
 #[derive(Debug)]
 pub struct SkippedDefinitions {
-    lost: LostDefinitions,
+    lost_definitions: LostDefinitions,
     /// Where the next frame is if nothing is between.
     next: Position,
 }
 
 impl SkippedDefinitions {
-    /// Gives `names` the definitions between the frame before and this one.
+    /// Passes the definitions between the previous frame and this frame to `names`.
     ///
     /// # Errors
-    /// When the dictionary log is damaged.
+    /// Fails if the dictionary log is damaged.
     #[inline]
     pub fn learn_before(&mut self, frame: &Frame<'_>, names: &mut DefinitionTable) -> Result<(), Error> {
         let position = frame.position;
         if position != self.next {
-            self.lost.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))?;
+            self.lost_definitions.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))?;
         }
         self.next = position.plus(frame.bytes.len() as u64);
         Ok(())
@@ -292,24 +295,24 @@ impl TapeRange {
 
     /// Returns whether the part ends before this place.
     #[inline]
-    pub fn is_over(&self, place: EventAddress) -> bool {
-        self.to.is_some_and(|to| to.is_before_event(place))
+    pub fn is_over(&self, address: EventAddress) -> bool {
+        self.to.is_some_and(|to| to.is_before_event(address))
     }
 
     /// Returns whether this place is at the first place or after it.
     #[inline]
-    pub fn is_reached_by(&self, place: EventAddress) -> bool {
-        self.from.is_none_or(|from| from.is_reached_by(place))
+    pub fn is_reached_by(&self, address: EventAddress) -> bool {
+        self.from.is_none_or(|from| from.is_reached_by(address))
     }
 
     /// Returns whether the event or message of this frame is in the part. A message has no time.
     #[inline]
-    pub fn has(&self, place: EventAddress, frame: &Frame<'_>) -> bool {
+    pub fn has(&self, address: EventAddress, frame: &Frame<'_>) -> bool {
         let is_of_times = |times: TimeRange| {
             frame.message().is_none()
                 && Event::new(frame.bytes).is_none_or(|event| times.contains(event.ts_event()))
         };
-        self.is_reached_by(place) && self.times.is_none_or(is_of_times)
+        self.is_reached_by(address) && self.times.is_none_or(is_of_times)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a command, a program or a notebook asks of a tape: a selection, and a cursor that gives the events of it.
+//! Queries of a tape for a command, a program or a notebook: a selection, and a cursor that returns its events.
 //!
 //! ```text
 //!  17, @4096, 2026-03-02 09:30:00 ─▶ address ─▶ points and bounds

@@ -26,7 +26,7 @@ pub struct EventSelection {
 
 /// A selection that is being applied, and how many events each part of it let pass.
 ///
-/// Once an event was selected, nobody asks why there was none, so nothing more is counted.
+/// After the first selected event, nothing more is counted, because nobody needs the reason for an empty answer.
 #[derive(Clone, Debug)]
 pub struct EventFilter {
     range: TapeRange,
@@ -45,14 +45,14 @@ pub struct FilterCounts {
     /// Selected events.
     pub selected: u64,
     /// Events of the part of the tape; the other counts are of these.
-    pub within: u64,
+    pub part_events: u64,
     /// By the number of the kind.
     pub by_kind: Vec<u64>,
     /// Users' messages.
     pub messages: u64,
     /// Events of the kinds.
     pub of_kinds: u64,
-    /// Events that name an instrument, and events that name a venue, of those that were asked for.
+    /// The number of events with a requested instrument, and of events with a requested venue.
     pub of_names: [u64; 2],
 }
 
@@ -109,8 +109,8 @@ impl EventFilter {
     }
 
     /// Learns the ids of the names that were asked for. It must be called after each definition.
-    pub fn learn(&mut self, names: &Dictionary) {
-        self.names.iter_mut().for_each(|filter| filter.learn(names));
+    pub fn update_ids(&mut self, names: &Dictionary) {
+        self.names.iter_mut().for_each(|filter| filter.update_ids(names));
     }
 
     /// Returns whether no event from this place on can be selected.
@@ -136,7 +136,7 @@ impl EventFilter {
         }
         let of_names = [self.names[0].has(event), self.names[1].has(event)];
         let counts = &mut self.counts;
-        counts.within += 1;
+        counts.part_events += 1;
         counts.by_kind[event.kind() as usize] += 1;
         counts.of_kinds += u64::from(is_kind);
         counts.of_names.iter_mut().zip(of_names).for_each(|(n, is)| *n += u64::from(is));
@@ -149,7 +149,7 @@ impl EventFilter {
             return false;
         }
         let counts = &mut self.counts;
-        counts.within += 1;
+        counts.part_events += 1;
         counts.messages += 1;
         counts.of_kinds += u64::from(self.messages);
         self.count(self.messages && self.names.iter().all(|filter| filter.wanted.is_empty()))
@@ -174,12 +174,12 @@ impl EventFilter {
     }
 }
 
-/// Names of a dictionary, one of which an event must have.
+/// Names of a dictionary. An event must have one of them.
 #[derive(Clone, Debug)]
 pub struct NameFilter {
     dict: NameKind,
     wanted: Vec<String>,
-    /// The ids of those that the tape has defined so far.
+    /// The ids of the names that the tape has defined so far.
     ids: Vec<u32>,
 }
 
@@ -198,7 +198,7 @@ impl NameFilter {
         &self.wanted
     }
 
-    fn learn(&mut self, names: &Dictionary) {
+    fn update_ids(&mut self, names: &Dictionary) {
         if self.ids.len() < self.wanted.len() {
             self.ids = self.wanted.iter().filter_map(|name| names.get(self.dict, name.as_bytes())).collect();
         }

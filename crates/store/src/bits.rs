@@ -6,7 +6,7 @@
 /// Readable bytes that must follow a packed run, so that every value can be loaded without looking where it ends.
 pub(crate) const PAD: usize = 16;
 
-/// Bytes of `n` values of `width` bits.
+/// Returns the number of bytes of `n` values of `width` bits.
 #[inline]
 pub(crate) fn packed_bytes(n: usize, width: u32) -> usize {
     (n * width as usize).div_ceil(8)
@@ -40,7 +40,7 @@ pub(crate) fn pack(out: &mut Vec<u8>, values: &[u64], width: u32) {
 /// Reads a run into `out`. `src` begins with it and continues for [`PAD`] bytes at least.
 ///
 /// # Panics
-/// If `src` is shorter than that or `width` is more than 64; both are checked where a chunk is opened.
+/// Panics if `src` is shorter than that or `width` is more than 64. Opening a chunk checks both.
 pub(crate) fn unpack(src: &[u8], width: u32, out: &mut [u64]) {
     macro_rules! dispatch {
         ($($w:literal)*) => { match width { 0 => out.fill(0), $($w => unpack_as::<$w>(src, out),)* _ => panic!("width {width}") } };
@@ -49,19 +49,19 @@ pub(crate) fn unpack(src: &[u8], width: u32, out: &mut [u64]) {
         37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64)
 }
 
-/// With the width known, places and shifts of eight values at a time are constants.
+/// Unpacks values of a constant width. Offsets and shifts of eight values at a time are then constants.
 fn unpack_as<const W: usize>(src: &[u8], out: &mut [u64]) {
-    let mut at = 0;
+    let mut offset = 0;
     let mut groups = out.chunks_exact_mut(8);
     for group in &mut groups {
-        let run = &src[at..at + W + PAD];
+        let run = &src[offset..offset + W + PAD];
         for (k, v) in group.iter_mut().enumerate() {
             *v = load::<W>(run, k);
         }
-        at += W;
+        offset += W;
     }
     for (k, v) in groups.into_remainder().iter_mut().enumerate() {
-        *v = load::<W>(&src[at..], k);
+        *v = load::<W>(&src[offset..], k);
     }
 }
 
@@ -85,13 +85,13 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut v: u64) {
     out.push(v as u8);
 }
 
-/// Reads a varint at `at` and moves past it; `None` when it does not end in `data` or does not fit 64 bits.
+/// Reads a varint at `offset` and moves past it. Returns `None` if it does not end in `data` or does not fit 64 bits.
 #[inline]
-pub(crate) fn take_varint(data: &[u8], at: &mut usize) -> Option<u64> {
+pub(crate) fn take_varint(data: &[u8], offset: &mut usize) -> Option<u64> {
     let mut v = 0u64;
     for i in 0..10 {
-        let b = *data.get(*at)?;
-        *at += 1;
+        let b = *data.get(*offset)?;
+        *offset += 1;
         if i == 9 && b > 1 {
             return None;
         }
@@ -103,13 +103,13 @@ pub(crate) fn take_varint(data: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// Small numbers of either sign as small unsigned ones.
+/// Maps small numbers of either sign to small unsigned numbers.
 #[inline]
 pub(crate) fn zigzag(v: i64) -> u64 {
     (v << 1 ^ v >> 63) as u64
 }
 
-/// The inverse of [`zigzag`].
+/// Inverts [`zigzag`].
 #[inline]
 pub(crate) fn unzigzag(v: u64) -> i64 {
     (v >> 1) as i64 ^ -((v & 1) as i64)
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One bit after the other, as the head of this file says.
+    /// Unpacks one bit after another, as the head of this file describes.
     fn naive(src: &[u8], width: u32, n: usize) -> Vec<u64> {
         let bit = |i: usize| u64::from(src[i / 8] >> (i % 8) & 1);
         let w = width as usize;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// A load that runs over into the next value shows only at some widths and places.
+        /// Fails if a load runs over into the next value, which happens only at some widths and offsets.
         #[test]
         fn packed_runs_come_back_and_are_what_they_are_said_to_be(
             width in 0u32..=64, values in proptest::collection::vec(any::<u64>(), 0..200),
@@ -150,8 +150,8 @@ mod tests {
             let v = v >> s;
             let mut bytes = Vec::new();
             put_varint(&mut bytes, v);
-            let mut at = 0;
-            prop_assert_eq!((take_varint(&bytes, &mut at), at), (Some(v), bytes.len()));
+            let mut offset = 0;
+            prop_assert_eq!((take_varint(&bytes, &mut offset), offset), (Some(v), bytes.len()));
             prop_assert_eq!(unzigzag(zigzag(v as i64)), v as i64);
             if cut < bytes.len() {
                 prop_assert_eq!(take_varint(&bytes[..cut], &mut 0), None);

@@ -27,9 +27,9 @@ pub(crate) const CLEAR: usize = 8;
 pub(crate) const START: usize = CLEAR + HEADER + SEAL_BYTES;
 /// Bytes of an entry of the table of columns.
 pub(crate) const ENTRY: usize = 8;
-/// Frames of a block, in bytes, at most: what a reader must be ready to hold.
+/// The greatest number of bytes of a block's frames. A reader must be able to hold as many.
 pub(crate) const RAW_MAX: usize = 64 << 20;
-/// A block is never longer than this: what it holds, the worst ways of writing it, and its tables.
+/// A block is never longer than this: its frames in the largest encoding, and its tables.
 pub(crate) const BYTES_MAX: usize = RAW_MAX * 2;
 
 /// The first bytes of a block.
@@ -53,10 +53,10 @@ pub(crate) mod special {
     pub const MARKET_TAIL: u16 = 0x1005;
     /// Bytes of each row in [`IDENTITY_TAIL`].
     pub const IDENTITY_BYTES: u16 = 0x1006;
-    /// What else is after the fixed part, row after row.
+    /// The identity data after the fixed part, row after row.
     pub const IDENTITY_TAIL: u16 = 0x1007;
 
-    /// Those of a class, in their order before the cells.
+    /// Returns the columns of a class, in their order before the cells.
     pub const fn of_class(class: FieldClass) -> &'static [u16] {
         match class {
             FieldClass::Market => &[ORDINAL, MARKET_BYTES, MARKET_TAIL],
@@ -70,7 +70,7 @@ pub(crate) mod special {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkSize {
     pub columns: u16,
-    /// Bytes as it is sealed.
+    /// The number of bytes of the sealed chunk.
     pub bytes: u32,
 }
 
@@ -102,57 +102,61 @@ pub(crate) struct BlockHeader {
 }
 
 impl BlockHeader {
-    /// The layout of its frames.
+    /// Returns the layout of the block's frames.
     pub fn layout(&self) -> &'static EventKindLayout {
         EventKindLayout::find(self.kind, self.fixed_bytes).expect("checked when made")
     }
 
-    /// The chunk of a class.
+    /// Returns the size of the chunk of a class.
     pub fn part(&self, class: FieldClass) -> ChunkSize {
         self.parts[class.index()]
     }
 
-    /// Bytes up to the end of the chunk of this class.
+    /// Returns the number of bytes up to the end of the chunk of this class.
     pub fn end_of(&self, class: FieldClass) -> usize {
         START + self.parts[..=class.index()].iter().map(|part| part.bytes as usize).sum::<usize>()
     }
 
-    /// The binding of a header in this file.
+    /// Makes the binding of a block header in this file.
     pub fn binding(keys: &StoreKeys, file: &FileId, number: u32) -> Binding {
         Binding::new(Piece::BlockHeader, keys.store).file(file).number(number.into())
     }
 
-    /// The bytes of the header, as they are sealed.
+    /// Writes the bytes of the header as they are before the seal.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &self.bytes.to_le_bytes());
-        put(4, &self.rows.to_le_bytes());
-        put(8, &self.instrument.0.to_le_bytes());
-        put(12, &[self.kind as u8, 0]);
-        put(14, &self.fixed_bytes.to_le_bytes());
-        put(16, &self.stripe.to_le_bytes());
-        put(20, &self.number.to_le_bytes());
-        put(24, &self.ts_min.0.to_le_bytes());
-        put(32, &self.ts_max.0.to_le_bytes());
-        put(40, &self.ordinal_first.to_le_bytes());
-        put(48, &self.ordinal_last.to_le_bytes());
-        put(56, &self.position_first.0.to_le_bytes());
-        put(64, &self.position_last.0.to_le_bytes());
-        put(72, &self.raw_bytes.to_le_bytes());
-        for (part, at) in self.parts.iter().zip([76, 82, 88]) {
-            put(at, &part.bytes.to_le_bytes());
-            put(at + 4, &part.columns.to_le_bytes());
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(0, &self.bytes.to_le_bytes());
+        write_field(4, &self.rows.to_le_bytes());
+        write_field(8, &self.instrument.0.to_le_bytes());
+        write_field(12, &[self.kind as u8, 0]);
+        write_field(14, &self.fixed_bytes.to_le_bytes());
+        write_field(16, &self.stripe.to_le_bytes());
+        write_field(20, &self.number.to_le_bytes());
+        write_field(24, &self.ts_min.0.to_le_bytes());
+        write_field(32, &self.ts_max.0.to_le_bytes());
+        write_field(40, &self.ordinal_first.to_le_bytes());
+        write_field(48, &self.ordinal_last.to_le_bytes());
+        write_field(56, &self.position_first.0.to_le_bytes());
+        write_field(64, &self.position_last.0.to_le_bytes());
+        write_field(72, &self.raw_bytes.to_le_bytes());
+        for (part, part_offset) in self.parts.iter().zip([76, 82, 88]) {
+            write_field(part_offset, &part.bytes.to_le_bytes());
+            write_field(part_offset + 4, &part.columns.to_le_bytes());
         }
         out
     }
 
-    /// Reads a header and checks that it can be one of ours: sizes and counts within what a seal writes.
+    /// Reads a header and checks that a seal can have written it: sizes and counts must be within a seal's limits.
     pub fn decode(b: &[u8]) -> std::result::Result<Self, &'static str> {
         let b = b.get(..HEADER).ok_or("a block header that is cut short")?;
-        let u32_at = |at: usize| u32::from_le_bytes(b[at..at + 4].try_into().expect("four bytes"));
-        let u64_at = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("eight bytes"));
-        let u16_at = |at: usize| u16::from_le_bytes([b[at], b[at + 1]]);
+        let u32_at =
+            |offset: usize| u32::from_le_bytes(b[offset..offset + 4].try_into().expect("four bytes"));
+        let u64_at = |word_offset: usize| {
+            u64::from_le_bytes(b[word_offset..word_offset + 8].try_into().expect("eight bytes"))
+        };
+        let u16_at = |half_offset: usize| u16::from_le_bytes([b[half_offset], b[half_offset + 1]]);
         let kind =
             EventKind::from_u8(b[12]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
         let fixed_bytes = u16_at(14);
@@ -173,7 +177,10 @@ impl BlockHeader {
             position_first: Position(u64_at(56)),
             position_last: Position(u64_at(64)),
             raw_bytes: u32_at(72),
-            parts: [76, 82, 88].map(|at| ChunkSize { bytes: u32_at(at), columns: u16_at(at + 4) }),
+            parts: [76, 82, 88].map(|part_offset| ChunkSize {
+                bytes: u32_at(part_offset),
+                columns: u16_at(part_offset + 4),
+            }),
         };
         let (rows, raw) = (this.rows as usize, this.raw_bytes as usize);
         let fits = |part: &ChunkSize| part.bytes as usize >= SEAL_BYTES + usize::from(part.columns) * ENTRY;
@@ -208,7 +215,7 @@ impl BlockRows {
         self.positions.push(position);
     }
 
-    /// Whether a frame of `bytes` still goes in.
+    /// Returns whether a frame of `bytes` bytes fits into the block.
     #[inline]
     pub fn has_room(&self, bytes: usize, rows_max: usize) -> bool {
         self.len() < rows_max && (self.frames.len() + bytes <= RAW_MAX || self.starts.is_empty())
@@ -231,7 +238,7 @@ impl BlockRows {
     }
 }
 
-/// What a seal seals its blocks with.
+/// The keys and the randomness with which a seal seals its blocks.
 #[derive(Debug)]
 pub(crate) struct BlockSealer<'a> {
     pub keys: &'a StoreKeys,
@@ -261,7 +268,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Notes the column that began at `start` of the body.
+    /// Records the column that began at `start` of the body.
     fn entry(&mut self, column: u16, width: u8, encoding: u8, start: usize) {
         let bytes = (self.body.len() - start) as u32;
         self.table.extend_from_slice(&column.to_le_bytes());
@@ -294,59 +301,63 @@ pub(crate) struct BlockEncoder {
     lengths: [Vec<u64>; 2],
     tails: [Vec<u8>; 2],
     chunks: [Chunk; 3],
-    plain: Vec<u8>,
+    plaintext: Vec<u8>,
 }
 
 impl BlockEncoder {
     /// Appends the block of `rows` to `out`.
     ///
     /// # Errors
-    /// There are no random bytes.
+    /// Fails if there are no random bytes.
     ///
     /// # Panics
-    /// If there are no rows, or more than a block holds.
+    /// Panics if there are no rows, or more rows than a block holds.
     pub fn encode(
         &mut self,
         schema: &EventSchema,
-        place: &BlockPlace,
+        block_place: &BlockPlace,
         rows: &BlockRows,
         sealer: &mut BlockSealer<'_>,
         out: &mut Vec<u8>,
     ) -> Result<BlockHeader> {
-        let header = self.fill(schema, place, rows);
+        let header = self.fill(schema, block_place, rows);
         let start = out.len();
         out.resize(start + START, 0);
         for class in FieldClass::ALL {
-            let leaf =
-                Leaf { day: place.file.day, schema: place.file.schema, instrument: place.instrument, class };
+            let leaf = Leaf {
+                day: block_place.file.day,
+                schema: block_place.file.schema,
+                instrument: block_place.instrument,
+                class,
+            };
             let cipher = sealer.leaves.open_or_draw(leaf, &mut sealer.days, sealer.random)?;
             let binding =
-                Binding::new(Piece::Chunk, sealer.keys.store).file(&place.file).chunk(&header, class);
+                Binding::new(Piece::Chunk, sealer.keys.store).file(&block_place.file).chunk(&header, class);
             let chunk = &self.chunks[class.index()];
-            self.plain.clear();
-            self.plain.extend_from_slice(&chunk.table);
-            self.plain.extend_from_slice(&chunk.body);
-            cipher.seal(sealer.random, binding.bytes(), &self.plain, out)?;
+            self.plaintext.clear();
+            self.plaintext.extend_from_slice(&chunk.table);
+            self.plaintext.extend_from_slice(&chunk.body);
+            cipher.seal(sealer.random, binding.bytes(), &self.plaintext, out)?;
         }
-        self.plain.clear();
-        let binding = BlockHeader::binding(sealer.keys, &place.file, place.number);
-        sealer.keys.index.seal(sealer.random, binding.bytes(), &header.encode(), &mut self.plain)?;
+        self.plaintext.clear();
+        let binding = BlockHeader::binding(sealer.keys, &block_place.file, block_place.number);
+        sealer.keys.index.seal(sealer.random, binding.bytes(), &header.encode(), &mut self.plaintext)?;
         out[start..start + 4].copy_from_slice(&MAGIC);
         out[start + 4..start + CLEAR].copy_from_slice(&header.bytes.to_le_bytes());
-        out[start + CLEAR..start + START].copy_from_slice(&self.plain);
+        out[start + CLEAR..start + START].copy_from_slice(&self.plaintext);
         Ok(header)
     }
 
-    /// Appends the block as it is before it is sealed: header and chunks.
+    /// Appends the block before it is sealed: header and chunks.
     #[cfg(any(test, feature = "twin"))]
     pub fn encode_plain(
         &mut self,
         schema: &EventSchema,
-        place: &BlockPlace,
+        block_place: &BlockPlace,
         rows: &BlockRows,
         out: &mut Vec<u8>,
     ) -> BlockHeader {
-        let header = self.fill(schema, place, rows);
+        let header = self.fill(schema, block_place, rows);
         out.extend_from_slice(&header.encode());
         for chunk in &self.chunks {
             out.extend_from_slice(&chunk.table);
@@ -356,7 +367,7 @@ impl BlockEncoder {
     }
 
     /// Makes the plain chunks of the block, and its header.
-    fn fill(&mut self, schema: &EventSchema, place: &BlockPlace, rows: &BlockRows) -> BlockHeader {
+    fn fill(&mut self, schema: &EventSchema, block_place: &BlockPlace, rows: &BlockRows) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
         let (n, plan) = (rows.len(), EventKindLayout::for_schema(schema));
         for chunk in &mut self.chunks {
@@ -372,7 +383,7 @@ impl BlockEncoder {
             self.lengths[0].push((market.len() - before[0]) as u64);
             self.lengths[1].push((identity.len() - before[1]) as u64);
         }
-        let number = |width| ColumnSpec { width, none: None, text: false };
+        let number = |width| ColumnSpec { width, null_value: None, text: false };
         let Self { encoder, values, lengths, tails, .. } = self;
         let [market, identity, provenance] = &mut self.chunks;
         market.column(encoder, special::ORDINAL, number(8), &rows.ordinals);
@@ -384,8 +395,8 @@ impl BlockEncoder {
         identity.column(encoder, special::IDENTITY_BYTES, number(4), &lengths[1]);
         identity.stream(special::IDENTITY_TAIL, &tails[1]);
         values.clear();
-        let behind = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
-        values.extend(rows.positions.iter().zip(&rows.ordinals).map(behind));
+        let position_gap = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
+        values.extend(rows.positions.iter().zip(&rows.ordinals).map(position_gap));
         provenance.column(encoder, special::BEHIND, number(8), values);
         values.clear();
         values.extend((0..n).map(|r| u64::from(FrameHeader::read(rows.frame(r)).flags())));
@@ -403,7 +414,7 @@ impl BlockEncoder {
         }
         for (column, cell) in self.matrix.chunks_exact(n).zip(&plan.cells) {
             let chunk = &mut self.chunks[cell.class.index()];
-            chunk.column(&mut self.encoder, cell.at, cell.nature, column);
+            chunk.column(&mut self.encoder, cell.offset, cell.nature, column);
         }
         // The event time is the first cell.
         let times = || self.matrix[..n].iter().map(|t| UnixNanos(*t as i64));
@@ -414,11 +425,11 @@ impl BlockEncoder {
         let header = BlockHeader {
             bytes: 0,
             rows: n as u32,
-            instrument: place.instrument,
+            instrument: block_place.instrument,
             kind: schema.kind,
             fixed_bytes: schema.fixed_bytes,
-            stripe: place.stripe,
-            number: place.number,
+            stripe: block_place.stripe,
+            number: block_place.number,
             ts_min: times().min().expect("a row"),
             ts_max: times().max().expect("a row"),
             ordinal_first: rows.ordinals[0],
@@ -432,9 +443,9 @@ impl BlockEncoder {
     }
 }
 
-/// Appends the entries of a frame's extension that are market data to `market`, and the rest of what is behind its fixed part
-/// to `identity`. Where both have something, `identity` begins with how they alternate: the number of runs, then the bytes of
-/// each, of market and of identity by turns. What follows the runs is the end of the frame, without its zeros.
+/// Appends the market data in a frame's extension to `market`, and the other bytes after the fixed part to `identity`.
+/// If both have bytes, `identity` begins with their order: the number of runs, then the bytes of each run, market and
+/// identity in turn. After the runs comes the end of the frame, without its zeros.
 fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identity: &mut Vec<u8>) {
     let tail = &frame[plan.fixed..];
     if tail.is_empty() {
@@ -480,7 +491,7 @@ fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identi
     identity.extend_from_slice(rest);
 }
 
-/// Without the zeros at the end.
+/// Cuts the zeros at the end.
 fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1)]
 }

@@ -17,30 +17,31 @@ use crate::column::ColumnSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameCell {
     /// Offset in the frame.
-    pub at: u16,
+    pub offset: u16,
     pub nature: ColumnSpec,
     /// Four bytes that are a signed number.
     pub signed: bool,
     /// The class of the fields in it.
     pub class: FieldClass,
-    /// What it holds where its field is none.
+    /// The bytes of the cell if its field is empty.
     empty: u64,
 }
 
 impl FrameCell {
-    /// The value of this cell in `frame`.
+    /// Reads the value of this cell from `frame`.
     #[inline]
     pub fn read(&self, frame: &[u8]) -> u64 {
-        let (at, n) = (usize::from(self.at), usize::from(self.nature.width));
+        let (offset, n) = (usize::from(self.offset), usize::from(self.nature.width));
         match n {
-            8 => u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes")),
+            8 => u64::from_le_bytes(frame[offset..offset + 8].try_into().expect("eight bytes")),
             4 if self.signed => {
-                i64::from(i32::from_le_bytes(frame[at..at + 4].try_into().expect("four bytes"))) as u64
+                i64::from(i32::from_le_bytes(frame[offset..offset + 4].try_into().expect("four bytes")))
+                    as u64
             }
-            4 => u32::from_le_bytes(frame[at..at + 4].try_into().expect("four bytes")).into(),
-            2 => u16::from_le_bytes(frame[at..at + 2].try_into().expect("two bytes")).into(),
-            1 => frame[at].into(),
-            n => frame[at..at + n].iter().rev().fold(0, |v, b| v << 8 | u64::from(*b)),
+            4 => u32::from_le_bytes(frame[offset..offset + 4].try_into().expect("four bytes")).into(),
+            2 => u16::from_le_bytes(frame[offset..offset + 2].try_into().expect("two bytes")).into(),
+            1 => frame[offset].into(),
+            n => frame[offset..offset + n].iter().rev().fold(0, |v, b| v << 8 | u64::from(*b)),
         }
     }
 }
@@ -56,9 +57,9 @@ pub(crate) struct EventKindLayout {
     pub ids: Vec<(usize, NameKind)>,
     /// Ids and lists of ids in the extension, by tag.
     pub lists: Vec<(u16, NameKind)>,
-    /// Whether the instrument of the common part is one.
+    /// Whether the frame has an instrument in the common part.
     pub has_instrument: bool,
-    /// Whether the venue of the common part is one.
+    /// Whether the frame has a venue in the common part.
     pub has_venue: bool,
     /// Tag of a list of instruments in the extension.
     pub instruments: Option<u16>,
@@ -69,7 +70,8 @@ pub(crate) struct EventKindLayout {
 }
 
 impl EventKindLayout {
-    /// The plan of frames of `kind` whose fixed part has `fixed_bytes`, which is another in each layout of a kind.
+    /// Finds the layout of frames of `kind` whose fixed part has `fixed_bytes` bytes. Each layout of a kind has another
+    /// length.
     pub fn find(kind: EventKind, fixed_bytes: u16) -> Option<&'static Self> {
         static PLANS: OnceLock<Vec<Vec<EventKindLayout>>> = OnceLock::new();
         let all = PLANS.get_or_init(|| {
@@ -81,14 +83,14 @@ impl EventKindLayout {
         all[kind as usize].iter().find(|plan| plan.fixed == usize::from(fixed_bytes))
     }
 
-    /// The plan of the frames of a layout.
+    /// Returns the layout of the frames of a schema.
     pub fn for_schema(schema: &EventSchema) -> &'static Self {
         Self::find(schema.kind, schema.fixed_bytes).expect("every layout has a plan")
     }
 
     fn make(schema: &EventSchema) -> Self {
         let (fixed, kind) = (usize::from(schema.fixed_bytes), schema.kind);
-        let class = |field| FieldClass::of(kind, field);
+        let class = |field| FieldClass::for_event_field(kind, field);
         let market_tag = |field: &EventField| class(*field) == FieldClass::Market;
         let mut cells = vec![
             cell(at::TS_EVENT, 8, None, FieldClass::Market),
@@ -105,9 +107,9 @@ impl EventKindLayout {
         }
         let (mut ids, mut lists, mut instruments) = (Vec::new(), Vec::new(), None);
         for spec in schema.fields {
-            if let Some((at, n)) = width_bytes(spec.slot) {
-                let (mut at, mut n, all) = (usize::from(at), usize::from(n), usize::from(n));
-                let (none, text) = match spec.slot {
+            if let Some((slot_offset, n)) = width_bytes(spec.slot) {
+                let (mut offset, mut n, all) = (usize::from(slot_offset), usize::from(n), usize::from(n));
+                let (null_value, text) = match spec.slot {
                     FieldLayout::Price { .. } => (Some(i64::MAX as u64), false),
                     FieldLayout::Nanos { .. } => (Some(i64::MIN as u64), false),
                     FieldLayout::UInt { width, .. } => (Some(u64::MAX >> (64 - 8 * width)), false),
@@ -117,24 +119,24 @@ impl EventKindLayout {
                 };
                 while n > 0 {
                     let width = n.min(8);
-                    let none = none.filter(|_| all <= 8);
-                    let made = cell(at, width, none, class(spec.field));
+                    let cell_null = null_value.filter(|_| all <= 8);
+                    let made = cell(offset, width, cell_null, class(spec.field));
                     cells.push(FrameCell { nature: ColumnSpec { text, ..made.nature }, ..made });
-                    (at, n) = (at + width, n - width);
+                    (offset, n) = (offset + width, n - width);
                 }
             }
             // A venue and a bank that quotes have one place.
-            if let (Some(dict), Some((at, _))) = (spec.slot.dict(), width_bytes(spec.slot))
-                && !ids.contains(&(usize::from(at), dict))
+            if let (Some(dict), Some((id_offset, _))) = (spec.slot.dict(), width_bytes(spec.slot))
+                && !ids.contains(&(usize::from(id_offset), dict))
             {
-                ids.push((usize::from(at), dict));
+                ids.push((usize::from(id_offset), dict));
             }
             match spec.slot {
-                FieldLayout::Decimal { exp_at, .. }
-                | FieldLayout::DecimalNarrow { exp_at, .. }
-                | FieldLayout::Amount { exp_at, .. } => {
+                FieldLayout::Decimal { exp_offset, .. }
+                | FieldLayout::DecimalNarrow { exp_offset, .. }
+                | FieldLayout::Amount { exp_offset, .. } => {
                     let empty = u64::from(EXP_NONE as u8);
-                    cells.push(FrameCell { empty, ..cell(exp_at.into(), 1, None, class(spec.field)) });
+                    cells.push(FrameCell { empty, ..cell(exp_offset.into(), 1, None, class(spec.field)) });
                 }
                 FieldLayout::Syms { dict } | FieldLayout::SymExt { dict } => {
                     lists.push((spec.field as u16, dict));
@@ -145,11 +147,16 @@ impl EventKindLayout {
                 _ => {}
             }
         }
-        cells.sort_unstable_by_key(|c| c.at);
-        // Several small codes share a byte. A class is that of a byte: two in one would show one of them to the wrong reader.
+        cells.sort_unstable_by_key(|c| c.offset);
+        // Several small codes share a byte. A byte has one class: two classes in a byte would show a code to the wrong
+        // reader.
         cells.dedup_by(|b, a| {
-            assert!(a.at != b.at || a.class == b.class, "{kind:?}: two classes in the byte at {}", a.at);
-            a.at == b.at
+            assert!(
+                a.offset != b.offset || a.class == b.class,
+                "{kind:?}: two classes in the byte at {}",
+                a.offset
+            );
+            a.offset == b.offset
         });
         let mut plan = Self {
             fixed,
@@ -169,19 +176,19 @@ impl EventKindLayout {
         };
         let mut end = at::TS_EVENT;
         for c in cells {
-            plan.gap(&mut end, c.at.into());
+            plan.gap(&mut end, c.offset.into());
             end += usize::from(c.nature.width);
             plan.cells.push(c);
         }
         plan.gap(&mut end, fixed);
         for cell in &plan.cells {
-            let (at, n) = (usize::from(cell.at), usize::from(cell.nature.width));
-            plan.empty[at..at + n].copy_from_slice(&cell.empty.to_le_bytes()[..n]);
+            let (cell_offset, n) = (usize::from(cell.offset), usize::from(cell.nature.width));
+            plan.empty[cell_offset..cell_offset + n].copy_from_slice(&cell.empty.to_le_bytes()[..n]);
         }
         plan
     }
 
-    /// Cells for the bytes between slots. What a foreign writer may have put there is for nobody's eyes.
+    /// Adds cells for the bytes between slots. A foreign writer may have put anything there, so no reader may see it.
     fn gap(&mut self, end: &mut usize, to: usize) {
         while *end < to {
             let width = (to - *end).min(8);
@@ -190,12 +197,13 @@ impl EventKindLayout {
         }
     }
 
-    /// The class of an entry of the extension. An entry that is not of a field of this kind is the feed's own.
+    /// Returns the class of an entry of the extension. An entry that is no field of this kind comes from the feed, and
+    /// its class is identity.
     pub fn class_of_tag(&self, tag: u16) -> FieldClass {
         if self.market_tags.contains(&tag) { FieldClass::Market } else { FieldClass::Identity }
     }
 
-    /// The instrument of a frame of this kind; 0 none.
+    /// Reads the instrument of a frame of this kind, or 0 if the kind has no instrument.
     #[inline]
     pub fn instrument(&self, frame: &[u8]) -> InstrumentId {
         InstrumentId(if self.has_instrument {
@@ -205,25 +213,25 @@ impl EventKindLayout {
         })
     }
 
-    /// Gives each id in `frame` to `change` and puts what comes back in its place.
+    /// Passes each id in `frame` to `change` and replaces it by the result.
     ///
     /// # Errors
-    /// The error of `change`, or a list that is no list of ids.
+    /// Fails if `change` fails, or if a list is not a list of ids.
     #[inline]
     pub fn change_ids<E: From<&'static str>>(
         &self,
         frame: &mut [u8],
         mut change: impl FnMut(NameKind, u32) -> Result<u32, E>,
     ) -> Result<(), E> {
-        for &(at, dict) in &self.ids {
+        for &(offset, dict) in &self.ids {
             if dict == NameKind::Venue {
-                let id = u16::from_le_bytes([frame[at], frame[at + 1]]);
+                let id = u16::from_le_bytes([frame[offset], frame[offset + 1]]);
                 if id != 0 {
                     let id = u16::try_from(change(dict, id.into())?).map_err(|_| "a venue beyond 16 bits")?;
-                    frame[at..at + 2].copy_from_slice(&id.to_le_bytes());
+                    frame[offset..offset + 2].copy_from_slice(&id.to_le_bytes());
                 }
             } else {
-                change_id(&mut frame[at..at + 4], dict, &mut change)?;
+                change_id(&mut frame[offset..offset + 4], dict, &mut change)?;
             }
         }
         if !self.lists.is_empty() && FrameHeader::read(frame).flags() & flags::EXT != 0 {
@@ -242,7 +250,7 @@ impl EventKindLayout {
         Ok(())
     }
 
-    /// Whether a frame of this kind has one of `wanted` in a list of instruments.
+    /// Returns whether a list of instruments in a frame of this kind has an instrument of `wanted`.
     pub fn lists_instrument(&self, frame: &[u8], wanted: &[InstrumentId]) -> bool {
         let Some(list) = self.instruments.filter(|_| FrameHeader::read(frame).flags() & flags::EXT != 0)
         else {
@@ -261,25 +269,25 @@ impl EventKindLayout {
     }
 }
 
-fn cell(at: usize, width: usize, none: Option<u64>, class: FieldClass) -> FrameCell {
+fn cell(offset: usize, width: usize, null_value: Option<u64>, class: FieldClass) -> FrameCell {
     FrameCell {
-        at: at as u16,
-        nature: ColumnSpec { width: width as u8, none, text: false },
+        offset: offset as u16,
+        nature: ColumnSpec { width: width as u8, null_value, text: false },
         signed: false,
         class,
-        empty: none.unwrap_or(0),
+        empty: null_value.unwrap_or(0),
     }
 }
 
 #[inline]
 fn change_id<E>(
-    place: &mut [u8],
+    id_bytes: &mut [u8],
     dict: NameKind,
     change: &mut impl FnMut(NameKind, u32) -> Result<u32, E>,
 ) -> Result<(), E> {
-    let id = u32::from_le_bytes(place.try_into().expect("four bytes"));
+    let id = u32::from_le_bytes(id_bytes.try_into().expect("four bytes"));
     if id != 0 {
-        place.copy_from_slice(&change(dict, id)?.to_le_bytes());
+        id_bytes.copy_from_slice(&change(dict, id)?.to_le_bytes());
     }
     Ok(())
 }
@@ -292,14 +300,14 @@ mod tests {
         EventKindLayout::for_schema(EventSchema::for_kind(kind))
     }
 
-    /// A byte in no cell would come back as zero, one in two cells as whichever is written last.
+    /// Fails if a byte is in no cell, which would read back as zero, or in two cells, where the last write would win.
     #[test]
     fn cells_tile_the_fixed_part() {
         for schema in EventSchema::all() {
             let (kind, plan) = (schema.kind, EventKindLayout::for_schema(schema));
             let mut end = at::TS_EVENT;
             for c in &plan.cells {
-                assert_eq!(usize::from(c.at), end, "{kind:?}");
+                assert_eq!(usize::from(c.offset), end, "{kind:?}");
                 assert!((1..=8).contains(&c.nature.width), "{kind:?}");
                 end += usize::from(c.nature.width);
             }

@@ -1,7 +1,7 @@
-//! The class of each field: who may read it.
+//! The class of each field, which decides who may read it.
 //!
-//! A class follows the field's name, not its place: a size is market data in its narrow place and in the extension. The
-//! exceptions are payments, statements and messages between people, of which only times are market data.
+//! A class follows the field's name and not its place: a size is market data in the fixed part and in the extension.
+//! The exceptions are payments, statements and messages between people: only their times are market data.
 
 use unitape_model::{EventField, EventKind};
 
@@ -9,10 +9,10 @@ use unitape_model::{EventField, EventKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FieldClass {
-    /// What a market publishes: prices, sizes, sides, instruments, venues, times, sequences, ids of orders and matches; also
-    /// the receive time and the ordinal.
+    /// The data that a market publishes: prices, sizes, sides, instruments, venues, times, sequences, and ids of orders
+    /// and matches. The receive time and the ordinal also belong to it.
     Market = 1,
-    /// Who it was and what they wrote: parties, free text, fields of a feed's own.
+    /// Parties and their text: free text, and fields of a feed's own.
     Identity = 2,
     /// Where it came from: source, offset, position on the tape, flags.
     Provenance = 3,
@@ -22,18 +22,18 @@ impl FieldClass {
     /// All classes, in the order of their chunks in a block.
     pub const ALL: [Self; 3] = [Self::Market, Self::Identity, Self::Provenance];
 
-    /// Its place in [`FieldClass::ALL`].
+    /// Returns the index in [`FieldClass::ALL`].
     pub(crate) const fn index(self) -> usize {
         self as usize - 1
     }
 
-    /// The class of a field of an event of this kind.
-    pub fn of(kind: EventKind, field: EventField) -> Self {
+    /// Returns the class of a field of an event of this kind.
+    pub fn for_event_field(kind: EventKind, field: EventField) -> Self {
         let is_private = matches!(kind, EventKind::Payment | EventKind::Statement | EventKind::Comm);
         if is_private && field != EventField::TsRecv { Self::Identity } else { Self::of_field(field) }
     }
 
-    /// The class of a field by its name alone. There is no rule for the rest: a field that comes new must get a class here.
+    /// Returns the class of a field by its name alone. No rule covers other fields: a new field must get a class here.
     fn of_field(field: EventField) -> Self {
         use EventField as F;
         match field {
@@ -107,7 +107,7 @@ impl FieldClass {
         }
     }
 
-    /// The word for it.
+    /// Returns the word for this class.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Market => "market",
@@ -123,7 +123,7 @@ mod tests {
     use unitape_model::schema::FieldLayout;
     use unitape_model::{EventSchema, NameKind};
 
-    /// A party that is market data is shown to everybody who buys prices.
+    /// Fails if a party counts as market data, because everybody who buys prices would see it.
     #[test]
     fn parties_are_identity_and_markets_are_not() {
         for schema in EventSchema::all().filter(|schema| !schema.kind.is_meta()) {
@@ -132,7 +132,7 @@ mod tests {
                     FieldLayout::Syms { dict } => Some(dict),
                     slot => slot.dict(),
                 };
-                let class = FieldClass::of(schema.kind, spec.field);
+                let class = FieldClass::for_event_field(schema.kind, spec.field);
                 match dict {
                     Some(NameKind::Instrument | NameKind::Venue) if schema.kind != EventKind::Comm => {
                         assert_eq!(class, FieldClass::Market, "{:?} {:?}", schema.kind, spec.field);
@@ -151,10 +151,15 @@ mod tests {
     fn of_payments_and_messages_only_times_are_market_data() {
         for kind in [EventKind::Payment, EventKind::Statement, EventKind::Comm] {
             for spec in EventSchema::for_kind(kind).fields {
-                assert_eq!(FieldClass::of(kind, spec.field), FieldClass::Identity, "{:?}", spec.field);
+                assert_eq!(
+                    FieldClass::for_event_field(kind, spec.field),
+                    FieldClass::Identity,
+                    "{:?}",
+                    spec.field
+                );
             }
-            assert_eq!(FieldClass::of(kind, EventField::TsRecv), FieldClass::Market);
-            assert_eq!(FieldClass::of(kind, EventField::SrcSeq), FieldClass::Identity);
+            assert_eq!(FieldClass::for_event_field(kind, EventField::TsRecv), FieldClass::Market);
+            assert_eq!(FieldClass::for_event_field(kind, EventField::SrcSeq), FieldClass::Identity);
         }
     }
 
@@ -162,7 +167,12 @@ mod tests {
     fn rows_of_trades_and_best_quotes_are_market_data() {
         for kind in [EventKind::Trade, EventKind::Bbo] {
             for spec in EventSchema::for_kind(kind).fields.iter().filter(|s| s.field != EventField::Cause) {
-                assert_eq!(FieldClass::of(kind, spec.field), FieldClass::Market, "{:?}", spec.field);
+                assert_eq!(
+                    FieldClass::for_event_field(kind, spec.field),
+                    FieldClass::Market,
+                    "{:?}",
+                    spec.field
+                );
             }
         }
     }

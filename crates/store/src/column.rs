@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::bits::{PAD, pack, packed_bytes, put_varint, take_varint, unpack, unzigzag, width_of, zigzag};
 
-/// Values of a vector; the last one of a column may have fewer.
+/// The number of values of a vector. The last vector of a column may have fewer.
 pub(crate) const VECTOR: usize = 1024;
 /// Rows of a block at most.
 pub(crate) const ROWS_MAX: usize = 65_536;
@@ -40,8 +40,8 @@ const DISTINCT_MAX: usize = 4096;
 pub(crate) struct ColumnSpec {
     /// Bytes of a value in a frame: 1 to 8.
     pub width: u8,
-    /// The value that means none, as it is read from the frame.
-    pub none: Option<u64>,
+    /// The value that stands for an empty field in the frame.
+    pub null_value: Option<u64>,
     /// Text or an id: bytes in the order of reading.
     pub text: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ColumnEncoder {
     table: Vec<u64>,
 }
 
-/// A way of writing a column, and what it costs.
+/// An encoding of a column and its cost in bytes.
 #[derive(Clone, Copy, Debug)]
 struct ColumnEncoding {
     encoding: u8,
@@ -68,7 +68,7 @@ struct ColumnEncoding {
 }
 
 impl ColumnEncoder {
-    /// Appends `values` to `out` in the smallest way; gives the encoding byte.
+    /// Appends `values` to `out` in the smallest encoding. Returns the encoding byte.
     pub fn encode(&mut self, values: &[u64], nature: ColumnSpec, out: &mut Vec<u8>) -> u8 {
         debug_assert!((1..=ROWS_MAX).contains(&values.len()));
         let first = values[0];
@@ -78,42 +78,44 @@ impl ColumnEncoder {
         }
         self.values.clear();
         self.values.extend_from_slice(values);
-        let none = nature.none.filter(|none| values.contains(none));
-        self.fill_nones(none);
-        let mut way = self.measure(nature, false);
+        let null_value = nature.null_value.filter(|candidate| values.contains(candidate));
+        self.fill_nones(null_value);
+        let mut best_encoding = self.measure(nature, false);
         std::mem::swap(&mut self.units, &mut self.best);
         if nature.text {
-            let other = self.measure(nature, true);
-            if other.bytes < way.bytes {
-                way = other;
+            let swapped_encoding = self.measure(nature, true);
+            if swapped_encoding.bytes < best_encoding.bytes {
+                best_encoding = swapped_encoding;
                 std::mem::swap(&mut self.units, &mut self.best);
             }
         }
-        let bitmap = if none.is_some() { values.len() / 8 } else { 0 };
-        if way.bytes + bitmap > values.len() / 4 && self.fits_dictionary(values, way.bytes + bitmap) {
+        let bitmap = if null_value.is_some() { values.len() / 8 } else { 0 };
+        if best_encoding.bytes + bitmap > values.len() / 4
+            && self.fits_dictionary(values, best_encoding.bytes + bitmap)
+        {
             return self.write_dictionary(values, out);
         }
-        let encoding = way.encoding | if none.is_some() { NONES } else { 0 };
-        put_varint(out, zigzag(way.min));
-        put_varint(out, way.unit);
-        if let Some(none) = none {
-            put_varint(out, none);
+        let encoding = best_encoding.encoding | if null_value.is_some() { NONES } else { 0 };
+        put_varint(out, zigzag(best_encoding.min));
+        put_varint(out, best_encoding.unit);
+        if let Some(null) = null_value {
+            put_varint(out, null);
         }
         let units = std::mem::take(&mut self.best);
         for (i, u) in units.chunks(VECTOR).enumerate() {
-            let nones = if none.is_some() { &self.is_none[i * VECTOR..][..u.len()] } else { &[] };
-            write_vector(out, u, way.encoding & !SWAPPED == DELTA, nones, &mut self.steps);
+            let nones = if null_value.is_some() { &self.is_none[i * VECTOR..][..u.len()] } else { &[] };
+            write_vector(out, u, best_encoding.encoding & !SWAPPED == DELTA, nones, &mut self.steps);
         }
         self.best = units;
         encoding
     }
 
-    /// Puts the neighbour's value where there is none: it costs least.
-    fn fill_nones(&mut self, none: Option<u64>) {
+    /// Replaces empty values by their neighbours' values, which costs least.
+    fn fill_nones(&mut self, null_value: Option<u64>) {
         self.is_none.clear();
-        let Some(none) = none else { return };
-        self.is_none.extend(self.values.iter().map(|v| *v == none));
-        let mut before = self.values.iter().copied().find(|v| *v != none).unwrap_or(0);
+        let Some(null) = null_value else { return };
+        self.is_none.extend(self.values.iter().map(|v| *v == null));
+        let mut before = self.values.iter().copied().find(|v| *v != null).unwrap_or(0);
         for (v, is_none) in self.values.iter_mut().zip(&self.is_none) {
             if *is_none {
                 *v = before;
@@ -122,13 +124,13 @@ impl ColumnEncoder {
         }
     }
 
-    /// The cost of reference and delta encoding; leaves the units in `self.units`.
+    /// Computes the cost of reference and delta encoding. Leaves the units in `self.units`.
     fn measure(&mut self, nature: ColumnSpec, swapped: bool) -> ColumnEncoding {
-        let at = |v: u64| if swapped { swap(v, nature.width) } else { v } as i64;
-        let min = self.values.iter().map(|v| at(*v)).min().expect("a value at least");
+        let to_signed = |v: u64| if swapped { swap(v, nature.width) } else { v } as i64;
+        let min = self.values.iter().map(|v| to_signed(*v)).min().expect("a value at least");
         let mut unit = 0u64;
         for v in &self.values {
-            let d = at(*v).wrapping_sub(min) as u64;
+            let d = to_signed(*v).wrapping_sub(min) as u64;
             if unit == 1 {
                 break;
             }
@@ -139,8 +141,8 @@ impl ColumnEncoder {
         let unit = unit.max(1);
         self.units.clear();
         match unit {
-            1 => self.units.extend(self.values.iter().map(|v| at(*v).wrapping_sub(min) as u64)),
-            _ => self.units.extend(self.values.iter().map(|v| at(*v).wrapping_sub(min) as u64 / unit)),
+            1 => self.units.extend(self.values.iter().map(|v| to_signed(*v).wrapping_sub(min) as u64)),
+            _ => self.units.extend(self.values.iter().map(|v| to_signed(*v).wrapping_sub(min) as u64 / unit)),
         }
         let (mut reference, mut delta) = (16, 16);
         for u in self.units.chunks(VECTOR) {
@@ -156,7 +158,7 @@ impl ColumnEncoder {
         ColumnEncoding { encoding: encoding | swap, min, unit, bytes }
     }
 
-    /// Whether a dictionary is smaller than `bytes`; leaves its values, sorted, in `self.table`.
+    /// Returns whether a dictionary is smaller than `bytes`. Leaves its sorted values in `self.table`.
     fn fits_dictionary(&mut self, values: &[u64], bytes: usize) -> bool {
         self.ranks.clear();
         let most = DISTINCT_MAX.min(values.len() / 2);
@@ -202,9 +204,9 @@ impl ColumnEncoder {
 fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps: &mut Vec<u64>) {
     steps.clear();
     let (first, least) = if delta {
-        let of = |w: &[u64]| w[1].wrapping_sub(w[0]) as i64;
-        let least = u.windows(2).map(of).min().unwrap_or(0);
-        steps.extend(u.windows(2).map(|w| of(w).wrapping_sub(least) as u64));
+        let step_of = |w: &[u64]| w[1].wrapping_sub(w[0]) as i64;
+        let least = u.windows(2).map(step_of).min().unwrap_or(0);
+        steps.extend(u.windows(2).map(|w| step_of(w).wrapping_sub(least) as u64));
         (u[0], least)
     } else {
         let first = u.iter().copied().min().expect("a value at least");
@@ -219,7 +221,7 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
         put_varint(out, zigzag(least));
     }
     if some {
-        let bits = |b: &[bool]| b.iter().enumerate().fold(0, |m, (i, none)| m | u8::from(*none) << i);
+        let bits = |b: &[bool]| b.iter().enumerate().fold(0, |m, (i, is_none)| m | u8::from(*is_none) << i);
         out.extend(nones.chunks(8).map(bits));
     }
     pack(out, steps, width);
@@ -230,13 +232,13 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
 pub(crate) struct ColumnReader<'a> {
     /// The block, with [`PAD`] bytes after it.
     bytes: &'a [u8],
-    at: usize,
+    offset: usize,
     end: usize,
     encoding: u8,
     width: u8,
     min: i64,
     unit: u64,
-    none: Option<u64>,
+    null_value: Option<u64>,
     table: Vec<u64>,
 }
 
@@ -258,17 +260,17 @@ impl<'a> ColumnReader<'a> {
             return Err("a column of no width that there is");
         }
         let data = &bytes[..range.end];
-        let mut at = range.start;
-        let mut varint = || take_varint(data, &mut at).ok_or("a number that does not end");
+        let mut offset = range.start;
+        let mut varint = || take_varint(data, &mut offset).ok_or("a number that does not end");
         let mut this = Self {
             bytes,
-            at: 0,
+            offset: 0,
             end: range.end,
             encoding,
             width,
             min: 0,
             unit: 1,
-            none: None,
+            null_value: None,
             table: Vec::new(),
         };
         table.clear();
@@ -290,22 +292,22 @@ impl<'a> ColumnReader<'a> {
                 this.min = unzigzag(varint()?);
                 this.unit = varint()?;
                 if encoding & NONES != 0 {
-                    this.none = Some(varint()?);
+                    this.null_value = Some(varint()?);
                 }
             }
             _ => return Err("an encoding that there is not"),
         }
-        this.at = at;
+        this.offset = offset;
         this.table = table;
         Ok(this)
     }
 
-    /// The value of all rows, where it is one.
+    /// Returns the value of all rows if the column is constant.
     pub fn constant(&self) -> Option<u64> {
         (self.encoding == CONSTANT).then_some(self.min as u64)
     }
 
-    /// The next vector, of as many values as `out` has.
+    /// Reads the next vector into `out`. The vector must have as many values as `out`.
     pub fn next(&mut self, out: &mut [u64]) -> Result<(), &'static str> {
         if self.encoding == CONSTANT {
             out.fill(self.min as u64);
@@ -349,11 +351,11 @@ impl<'a> ColumnReader<'a> {
         if self.encoding & SWAPPED != 0 {
             out.iter_mut().for_each(|x| *x = swap(*x, self.width));
         }
-        if let (Some(nones), Some(none)) = (v.nones, self.none) {
+        if let (Some(nones), Some(null)) = (v.nones, self.null_value) {
             let bitmap = &self.bytes[nones..];
             for (i, x) in out.iter_mut().enumerate() {
                 if bitmap[i / 8] >> (i % 8) & 1 != 0 {
-                    *x = none;
+                    *x = null;
                 }
             }
         }
@@ -368,12 +370,12 @@ impl<'a> ColumnReader<'a> {
         Ok(())
     }
 
-    /// Whether all of the chunk has been read.
+    /// Returns whether all of the chunk has been read.
     pub fn is_at_end(&self) -> bool {
-        self.at == self.end
+        self.offset == self.end
     }
 
-    /// Gives the memory of the table back.
+    /// Returns the memory of the table.
     pub fn into_table(self) -> Vec<u64> {
         self.table
     }
@@ -382,23 +384,23 @@ impl<'a> ColumnReader<'a> {
     fn vector(&mut self, n: usize) -> Result<VectorHeader, &'static str> {
         const CUT: &str = "a vector that is cut short";
         let data = &self.bytes[..self.end];
-        let head = *data.get(self.at).ok_or(CUT)?;
-        self.at += 1;
+        let head = *data.get(self.offset).ok_or(CUT)?;
+        self.offset += 1;
         let width = u32::from(head & !SOME_NONE);
-        let first = take_varint(data, &mut self.at).ok_or(CUT)?;
+        let first = take_varint(data, &mut self.offset).ok_or(CUT)?;
         let delta = self.encoding & !(SWAPPED | NONES) == DELTA;
-        let least = if delta { unzigzag(take_varint(data, &mut self.at).ok_or(CUT)?) } else { 0 };
+        let least = if delta { unzigzag(take_varint(data, &mut self.offset).ok_or(CUT)?) } else { 0 };
         let mut nones = None;
         if head & SOME_NONE != 0 {
-            if self.none.is_none() {
+            if self.null_value.is_none() {
                 return Err("a bitmap of a mark that the chunk does not name");
             }
-            nones = Some(self.at);
-            self.at += n.div_ceil(8);
+            nones = Some(self.offset);
+            self.offset += n.div_ceil(8);
         }
-        let packed = self.at;
-        self.at += packed_bytes(n - usize::from(delta), width);
-        if width > 64 || self.at > self.end {
+        let packed = self.offset;
+        self.offset += packed_bytes(n - usize::from(delta), width);
+        if width > 64 || self.offset > self.end {
             return Err(CUT);
         }
         Ok(VectorHeader { width, first, least, nones, packed })
@@ -413,7 +415,7 @@ struct VectorHeader {
     packed: usize,
 }
 
-/// The low `width` bytes in the other order.
+/// Reverses the order of the low `width` bytes.
 #[inline]
 fn swap(v: u64, width: u8) -> u64 {
     v.swap_bytes() >> (64 - 8 * u32::from(width))
@@ -469,14 +471,14 @@ mod tests {
                     *x ^= *x << 17;
                     *x
                 };
-                let of = |i: usize, r: u64| match noise {
+                let value_at = |i: usize, r: u64| match noise {
                     0 => i64::MAX as u64,
                     1 if r.is_multiple_of(7) => i64::MAX as u64,
                     2 => (r % (spread + 1)) << 40,
                     3..20 => start.wrapping_add((i as u64 * spread + r % (spread + 1)).wrapping_mul(unit)),
                     _ => (r % (spread + 1)).wrapping_mul(unit).wrapping_sub(spread / 2 * unit),
                 };
-                (0..n).map(|i| of(i, wild(&mut x))).collect()
+                (0..n).map(|i| value_at(i, wild(&mut x))).collect()
             },
         );
         prop_oneof![proptest::collection::vec(one, 1..1500), runs]
@@ -491,22 +493,23 @@ mod tests {
         fn columns_come_back(values in values(), text in any::<bool>(), none in any::<bool>(), width in 1u8..=8) {
             let mask = u64::MAX >> (64 - 8 * u32::from(width));
             let values: Vec<u64> = values.iter().map(|v| v & mask).collect();
-            let none = none.then_some(i64::MAX as u64 & mask);
-            round_trip(&values, ColumnSpec { width, none, text });
+            let null_value = none.then_some(i64::MAX as u64 & mask);
+            round_trip(&values, ColumnSpec { width, null_value, text });
         }
 
-        /// A chunk is outside bytes: whatever it holds, it gives values or an error.
+        /// Fails if a changed chunk gives anything but values or an error. A chunk comes from outside and may hold any
+        /// bytes.
         #[test]
         fn changed_chunks_are_read_or_refused(
             values in values(), encoding in proptest::option::of(any::<u8>()),
             hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(),
         ) {
-            let nature = ColumnSpec { width: 8, none: Some(i64::MAX as u64), text: true };
+            let nature = ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), text: true };
             let mut bytes = Vec::new();
             let made = ColumnEncoder::default().encode(&values, nature, &mut bytes);
-            for (at, byte) in hits {
-                let at = at.index(bytes.len());
-                bytes[at] ^= byte;
+            for (index, byte) in hits {
+                let offset = index.index(bytes.len());
+                bytes[offset] ^= byte;
             }
             let end = if encoding.is_some() { bytes.len() } else { cut.index(bytes.len() + 1) };
             bytes.truncate(end);
@@ -521,30 +524,33 @@ mod tests {
         }
     }
 
-    /// The sizes are what the whole is for: a way that is never chosen would go unnoticed.
+    /// Fails if an encoding is never chosen where it is the smallest.
     #[test]
     fn each_way_is_taken_where_it_is_best() {
-        let number = ColumnSpec { width: 8, none: Some(i64::MAX as u64), text: false };
-        let text = ColumnSpec { width: 8, none: None, text: true };
+        let number = ColumnSpec { width: 8, null_value: Some(i64::MAX as u64), text: false };
+        let text = ColumnSpec { width: 8, null_value: None, text: true };
         let n = 4096u64;
         let all = |f: &dyn Fn(u64) -> u64| (0..n).map(f).collect::<Vec<_>>();
         assert_eq!(round_trip(&all(&|_| u64::MAX), number), (CONSTANT, 10));
         // Prices on a grid of a cent around 100: fourteen bits each.
-        let (way, bytes) = round_trip(&all(&|i| 100_000_000_000 + i * i % 10_007 * 10_000_000), number);
-        assert!(way == REFERENCE && bytes < 7300, "{way:#x} {bytes}");
+        let (price_encoding, bytes) =
+            round_trip(&all(&|i| 100_000_000_000 + i * i % 10_007 * 10_000_000), number);
+        assert!(price_encoding == REFERENCE && bytes < 7300, "{price_encoding:#x} {bytes}");
         // One side of the market is empty now and then.
         let grid = |i: u64| {
             if i.is_multiple_of(50) { i64::MAX as u64 } else { 100_000_000_000 + i * i % 10_007 * 10_000_000 }
         };
-        let (way, bytes) = round_trip(&all(&grid), number);
-        assert!(way == REFERENCE | NONES && bytes < 7900, "{way:#x} {bytes}");
-        let (way, bytes) = round_trip(&all(&|i| 1_710_167_400_000_000_000 + i * 1000 + i * i % 7), number);
-        assert!(way == DELTA && bytes < 2200, "{way:#x} {bytes}");
-        let (way, bytes) = round_trip(&all(&|i| [7, u64::MAX, 1 << 40, 12345][i as usize * 7 % 4]), number);
-        assert!(way == DICTIONARY && bytes < 1100, "{way:#x} {bytes}");
+        let (sided_encoding, bytes) = round_trip(&all(&grid), number);
+        assert!(sided_encoding == REFERENCE | NONES && bytes < 7900, "{sided_encoding:#x} {bytes}");
+        let (time_encoding, bytes) =
+            round_trip(&all(&|i| 1_710_167_400_000_000_000 + i * 1000 + i * i % 7), number);
+        assert!(time_encoding == DELTA && bytes < 2200, "{time_encoding:#x} {bytes}");
+        let (dictionary_encoding, bytes) =
+            round_trip(&all(&|i| [7, u64::MAX, 1 << 40, 12345][i as usize * 7 % 4]), number);
+        assert!(dictionary_encoding == DICTIONARY && bytes < 1100, "{dictionary_encoding:#x} {bytes}");
         // "00000000" to "00004095" as text.
         let digits = |i: u64| u64::from_le_bytes(format!("{i:08}").into_bytes().try_into().unwrap());
-        let (way, bytes) = round_trip(&all(&digits), text);
-        assert!(way & SWAPPED != 0 && bytes < 3 * n as usize + 100, "{way:#x} {bytes}");
+        let (text_encoding, bytes) = round_trip(&all(&digits), text);
+        assert!(text_encoding & SWAPPED != 0 && bytes < 3 * n as usize + 100, "{text_encoding:#x} {bytes}");
     }
 }

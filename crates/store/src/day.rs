@@ -24,20 +24,22 @@ impl Day {
     /// The partition of events without a time.
     pub const UNDATED: Self = Self(i32::MIN);
 
-    /// The day of an event time.
+    /// Returns the day of an event time.
     #[inline]
     pub fn from_time(ts: UnixNanos) -> Self {
         // 106,752 days on either side of 1970 are all that 64 bits of nanoseconds reach.
         Self(ts.0.div_euclid(DAY_NS) as i32)
     }
 
-    /// The day of an event. A message that was refused before its feed had a time has none: 1970 is not its day.
+    /// Returns the day of an event. A message that was refused before its feed had a time has no day: 1970 is not its
+    /// day.
     pub(crate) fn of_event(event: &Event<'_>) -> Self {
         let (kind, ts) = (event.kind(), event.ts_event());
         if kind == EventKind::Quarantine && ts.0 == 0 { Self::UNDATED } else { Self::from_time(ts) }
     }
 
-    /// First and last nanosecond of the day, as far as there are such times. Undated events may have any in their place.
+    /// Returns the first and the last nanosecond of the day, cut to the range of such times. Undated events may have
+    /// any time.
     pub fn span(self) -> (UnixNanos, UnixNanos) {
         if self == Self::UNDATED {
             return (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
@@ -46,7 +48,7 @@ impl Day {
         (UnixNanos(start), UnixNanos(start.saturating_add(DAY_NS - 1)))
     }
 
-    /// The greatest and smallest day that an event time can have.
+    /// Returns whether an event time can fall on this day.
     pub(crate) fn is_possible(self) -> bool {
         (Self::from_time(UnixNanos(i64::MIN))..=Self::from_time(UnixNanos(i64::MAX))).contains(&self)
     }
@@ -74,7 +76,7 @@ impl FromStr for Day {
 mod tests {
     use super::*;
 
-    /// A leap day counted wrongly puts a whole day of ticks into the wrong directory.
+    /// Fails if a leap day is counted wrongly, which would put a whole day of ticks into the wrong directory.
     #[test]
     fn days_come_back_from_their_text() {
         for n in -106_752..=106_751 {

@@ -21,11 +21,11 @@ pub(crate) struct RowFilter {
     pub to: UnixNanos,
     /// Token of the venue.
     pub venue: Option<u16>,
-    /// Tokens of instruments, one of which a list of them must have.
+    /// Tokens of instruments. A list of instruments must have one of them.
     pub listed: Option<Vec<InstrumentId>>,
 }
 
-/// A frame of a batch, and its place on the tape.
+/// A frame of a batch and its position on the tape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameKey {
     pub ordinal: u64,
@@ -40,7 +40,7 @@ pub(crate) struct FrameBatch {
     pub arena: Vec<u8>,
     pub keys: Vec<FrameKey>,
     slots: Vec<u32>,
-    sorted: Vec<FrameKey>,
+    sorted_keys: Vec<FrameKey>,
 }
 
 impl FrameBatch {
@@ -56,35 +56,35 @@ impl FrameBatch {
     }
 
     /// Puts the keys into the order of the tape.
-    pub fn sort(&mut self) {
+    pub fn sort_keys(&mut self) {
         if self.keys.is_sorted_by_key(|k| k.ordinal) {
             return;
         }
         let ordinals = || self.keys.iter().map(|k| k.ordinal);
         let (low, high) = (ordinals().min().unwrap_or(0), ordinals().max().unwrap_or(0));
-        // Most of a stretch of tape is wanted, mostly: then each has a place of its own.
+        // Usually, most rows of this part of the tape are selected. Then each row gets its own place.
         if (high - low) / 4 < self.keys.len() as u64 {
             self.slots.clear();
             self.slots.resize((high - low) as usize + 1, u32::MAX);
-            let mut apart = true;
+            let mut is_distinct = true;
             for (i, k) in self.keys.iter().enumerate() {
                 let slot = &mut self.slots[(k.ordinal - low) as usize];
-                apart &= *slot == u32::MAX;
+                is_distinct &= *slot == u32::MAX;
                 *slot = i as u32;
             }
-            // Two events with one ordinal are a damaged store, and no reason to lose one of them.
-            if apart {
-                self.sorted.clear();
-                let there = self.slots.iter().filter(|s| **s != u32::MAX);
-                self.sorted.extend(there.map(|s| self.keys[*s as usize]));
-                std::mem::swap(&mut self.keys, &mut self.sorted);
+            // Two events with the same ordinal mean that the store is damaged. Neither event may be lost.
+            if is_distinct {
+                self.sorted_keys.clear();
+                let filled_slots = self.slots.iter().filter(|s| **s != u32::MAX);
+                self.sorted_keys.extend(filled_slots.map(|s| self.keys[*s as usize]));
+                std::mem::swap(&mut self.keys, &mut self.sorted_keys);
                 return;
             }
         }
         self.keys.sort_by_key(|k| k.ordinal);
     }
 
-    /// The frame of a key.
+    /// Returns the frame of a key.
     #[inline]
     pub fn frame(&self, key: &FrameKey) -> &[u8] {
         let start = key.line as usize * LINE;
@@ -93,14 +93,14 @@ impl FrameBatch {
     }
 }
 
-/// A fault of a block, and the byte of the block where it is.
+/// A fault of a block and the offset of its byte in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockFault {
     pub offset: usize,
-    pub what: &'static str,
+    pub reason: &'static str,
 }
 
-/// A block whose chunks have been opened: all of them, or that of market data alone.
+/// A block with opened chunks: all chunks, or only the chunk of market data.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenBlock<'a> {
     /// The block, with [`PAD`](crate::bits::PAD) bytes after it.
@@ -114,8 +114,8 @@ impl<'a> OpenBlock<'a> {
         self.parts.iter().all(Option::is_some)
     }
 
-    /// The block that [`BlockEncoder::encode_plain`](crate::block::BlockEncoder::encode_plain) has written, with
-    /// [`PAD`](crate::bits::PAD) bytes after it. `None` if there is not as much of it as its header says.
+    /// Takes apart a block that [`BlockEncoder::encode_plain`](crate::block::BlockEncoder::encode_plain) has written,
+    /// with [`PAD`](crate::bits::PAD) bytes after it. Returns `None` if the block is shorter than its header says.
     #[cfg(any(test, feature = "twin"))]
     pub fn from_plain(bytes: &'a [u8], head: &BlockHeader) -> Option<Self> {
         let mut end = crate::block::HEADER;
@@ -127,7 +127,7 @@ impl<'a> OpenBlock<'a> {
         (end + crate::bits::PAD <= bytes.len()).then_some(Self { bytes, parts })
     }
 
-    /// The block as a reader has it who has the key of market data alone.
+    /// Makes the view of the block for a reader with the key of market data only.
     #[cfg(any(test, feature = "twin"))]
     pub fn market_alone(&self) -> Self {
         let [market, ..] = self.parts.clone();
@@ -169,11 +169,11 @@ struct BlockColumn<'a> {
 
 impl BlockColumn<'_> {
     fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
-        self.chunk.next(out).map_err(|what| BlockFault { offset: self.start, what })
+        self.chunk.next(out).map_err(|reason| BlockFault { offset: self.start, reason })
     }
 
     fn skip(&mut self, n: usize) -> Result<(), BlockFault> {
-        self.chunk.skip(n).map_err(|what| BlockFault { offset: self.start, what })
+        self.chunk.skip(n).map_err(|reason| BlockFault { offset: self.start, reason })
     }
 }
 
@@ -187,8 +187,8 @@ struct OpenColumns<'a> {
 }
 
 impl BlockDecoder {
-    /// Appends the wanted rows of the block to `batch`. Of a block whose market data alone are open, a row is a frame with
-    /// nothing else in it, at no position. On an error the batch is as it was.
+    /// Appends the selected rows of the block to `batch`. If only the market data are open, a row is a frame with these
+    /// fields only, and without a position. On an error, the batch stays as it was.
     // Within the loop of a scan it costs a tenth more instructions.
     #[inline(never)]
     pub fn decode(
@@ -245,7 +245,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let (plan, whole, bytes) = (head.layout(), block.is_whole(), block.bytes);
+        let (plan, is_whole, bytes) = (head.layout(), block.is_whole(), block.bytes);
         let OpenColumns { special, cells, market_tail, identity_tail } = columns;
         let (mut market_at, mut identity_at) = (market_tail.start, identity_tail.start);
         self.make_template(plan, head, cells);
@@ -261,24 +261,24 @@ impl BlockDecoder {
             for (column, values) in special.iter_mut().zip(&mut firsts) {
                 column.next(values)?;
             }
-            // The place of each frame, and that the block holds no more than it says.
+            // The start of each frame, and a check that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
             for (lines, market) in firsts[LINES].iter().zip(&firsts[MARKET_BYTES]) {
                 self.starts.push(total as u32);
-                let extra = match whole {
+                let extra = match is_whole {
                     true => lines.checked_mul(LINE as u64),
                     false => market.checked_next_multiple_of(LINE as u64),
                 };
-                // What identity has of the tail may be longer than the frame, by the lengths of its runs.
+                // The identity part of a tail may be longer than the frame, by the lengths of its runs.
                 let Some(extra) = extra.filter(|extra| (*market..=limit as u64).contains(extra)) else {
-                    let what = "a frame of a length that none has";
-                    return Err(BlockFault { offset: special[MARKET_BYTES].start, what });
+                    let length_reason = "a frame of a length that none has";
+                    return Err(BlockFault { offset: special[MARKET_BYTES].start, reason: length_reason });
                 };
                 total += plan.fixed + extra as usize;
                 if total > raw_left {
-                    let what = "more than the block says it holds";
-                    return Err(BlockFault { offset: special[MARKET_BYTES].start, what });
+                    let size_reason = "more than the block says it holds";
+                    return Err(BlockFault { offset: special[MARKET_BYTES].start, reason: size_reason });
                 }
             }
             raw_left -= total;
@@ -287,10 +287,10 @@ impl BlockDecoder {
                 (MARKET_BYTES, market_tail.end - market_at),
                 (IDENTITY_BYTES, identity_tail.end - identity_at),
             ];
-            for (column, left) in &tails[..if whole { 2 } else { 1 }] {
+            for (column, left) in &tails[..if is_whole { 2 } else { 1 }] {
                 if sum(&firsts[*column]).is_none_or(|sum| sum > *left as u64) {
-                    let what = "tails that end before their rows do";
-                    return Err(BlockFault { offset: special[*column].start, what });
+                    let tail_reason = "tails that end before their rows do";
+                    return Err(BlockFault { offset: special[*column].start, reason: tail_reason });
                 }
             }
             if !self.choose(cells, n, wanted)? {
@@ -298,7 +298,7 @@ impl BlockDecoder {
                     column.skip(n)?;
                 }
                 market_at += firsts[MARKET_BYTES].iter().sum::<u64>() as usize;
-                if whole {
+                if is_whole {
                     identity_at += firsts[IDENTITY_BYTES].iter().sum::<u64>() as usize;
                 }
                 continue;
@@ -329,15 +329,15 @@ impl BlockDecoder {
                 scatter(frames, stride, &self.starts, column.number.into(), column.width, values);
             }
             if head.kind.has_layouts() && !are_of_layout(head, frames, &self.starts) {
-                let what = "a frame of another layout than its block";
-                return Err(BlockFault { offset: special[ORDINAL].start, what });
+                let layout_reason = "a frame of another layout than its block";
+                return Err(BlockFault { offset: special[ORDINAL].start, reason: layout_reason });
             }
             for r in 0..n {
                 let start = self.starts[r] as usize;
                 let end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
                 let market = &bytes[market_at..][..firsts[MARKET_BYTES][r] as usize];
                 let (mut identity, mut position, mut bits) = (&[][..], Position(0), 0);
-                if whole {
+                if is_whole {
                     identity = &bytes[identity_at..][..firsts[IDENTITY_BYTES][r] as usize];
                     let line = firsts[BEHIND][r].wrapping_add(firsts[ORDINAL][r]);
                     position = Position(line.wrapping_mul(LINE as u64));
@@ -349,8 +349,8 @@ impl BlockDecoder {
                     .with_stamp(position);
                 header.write(&mut frames[start..]);
                 if join_tail(&mut frames[start + plan.fixed..end], market, identity).is_none() {
-                    let what = "two parts of a tail that make no whole";
-                    return Err(BlockFault { offset: identity_at, what });
+                    let parts_reason = "two parts of a tail that make no whole";
+                    return Err(BlockFault { offset: identity_at, reason: parts_reason });
                 }
                 market_at += market.len();
                 identity_at += identity.len();
@@ -366,17 +366,17 @@ impl BlockDecoder {
         self.columns = firsts;
         let unread = special.iter().chain(&*cells).find(|c| !c.chunk.is_at_end());
         if let Some(column) = unread {
-            return Err(BlockFault { offset: column.start, what: "a column that is longer than its rows" });
+            return Err(BlockFault { offset: column.start, reason: "a column that is longer than its rows" });
         }
-        let is_read =
-            market_at == market_tail.end && (!whole || (identity_at == identity_tail.end && raw_left == 0));
+        let is_read = market_at == market_tail.end
+            && (!is_whole || (identity_at == identity_tail.end && raw_left == 0));
         if !is_read {
-            return Err(BlockFault { offset: market_at, what: "less than the block says it holds" });
+            return Err(BlockFault { offset: market_at, reason: "less than the block says it holds" });
         }
         Ok(())
     }
 
-    /// Reads the columns that rows are chosen by; false when none of the vector is wanted.
+    /// Reads the columns that select rows. Returns false if no row of the vector is selected.
     fn choose(
         &mut self,
         cells: &mut [BlockColumn<'_>],
@@ -389,8 +389,8 @@ impl BlockDecoder {
             values.resize(n, 0);
             column.next(values)?;
         }
-        let within = |t: &u64| (wanted.from..=wanted.to).contains(&UnixNanos(*t as i64));
-        self.keep.extend(self.times[..n].iter().map(within));
+        let is_in_range = |t: &u64| (wanted.from..=wanted.to).contains(&UnixNanos(*t as i64));
+        self.keep.extend(self.times[..n].iter().map(is_in_range));
         if let Some(venue) = wanted.venue {
             for (keep, v) in self.keep.iter_mut().zip(&self.venues) {
                 *keep &= *v == u64::from(venue);
@@ -399,15 +399,16 @@ impl BlockDecoder {
         Ok(self.keep.contains(&true))
     }
 
-    /// The fixed part with what all rows have in common. Fields of classes that are not open are none.
+    /// Makes the fixed part with the values that all rows have in common. Fields of classes that are not open are
+    /// empty.
     fn make_template(&mut self, plan: &EventKindLayout, head: &BlockHeader, cells: &[BlockColumn<'_>]) {
         self.template.clear();
         self.template.extend_from_slice(&plan.empty);
         FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
         for column in cells {
             if let Some(v) = column.chunk.constant() {
-                let (at, n) = (usize::from(column.number), usize::from(column.width));
-                self.template[at..at + n].copy_from_slice(&v.to_le_bytes()[..n]);
+                let (offset, n) = (usize::from(column.number), usize::from(column.width));
+                self.template[offset..offset + n].copy_from_slice(&v.to_le_bytes()[..n]);
             }
         }
     }
@@ -430,8 +431,8 @@ fn join_tail(out: &mut [u8], market: &[u8], identity: &[u8]) -> Option<()> {
     for run in 0..runs {
         let length = usize::try_from(take_varint(lengths, &mut lengths_at)?).ok()?;
         let part = if run % 2 == 0 { &mut market } else { &mut identity };
-        let (taken, left) = part.split_at_checked(length)?;
-        out.get_mut(end..)?.get_mut(..length)?.copy_from_slice(taken);
+        let (run_bytes, left) = part.split_at_checked(length)?;
+        out.get_mut(end..)?.get_mut(..length)?.copy_from_slice(run_bytes);
         (*part, end) = (left, end + length);
     }
     out.get_mut(end..)?.get_mut(..identity.len())?.copy_from_slice(identity);
@@ -444,39 +445,46 @@ fn is_looked_at(column: u16, wanted: &RowFilter) -> bool {
     usize::from(column) == at::TS_EVENT || (column == VENUE && wanted.venue.is_some())
 }
 
-/// Writes a column into its place in each frame.
-fn scatter(frames: &mut [u8], stride: Option<usize>, starts: &[u32], at: usize, width: u8, values: &[u64]) {
-    fn put<const N: usize>(
+/// Writes a column into each frame.
+fn scatter(
+    frames: &mut [u8],
+    stride: Option<usize>,
+    starts: &[u32],
+    offset: usize,
+    width: u8,
+    values: &[u64],
+) {
+    fn write_column<const N: usize>(
         frames: &mut [u8],
         stride: Option<usize>,
         starts: &[u32],
-        at: usize,
+        offset: usize,
         values: &[u64],
     ) {
         if let Some(stride) = stride {
             for (frame, v) in frames.chunks_exact_mut(stride).zip(values) {
-                frame[at..at + N].copy_from_slice(&v.to_le_bytes()[..N]);
+                frame[offset..offset + N].copy_from_slice(&v.to_le_bytes()[..N]);
             }
         } else {
             for (start, v) in starts.iter().zip(values) {
-                let at = *start as usize + at;
-                frames[at..at + N].copy_from_slice(&v.to_le_bytes()[..N]);
+                let cell_start = *start as usize + offset;
+                frames[cell_start..cell_start + N].copy_from_slice(&v.to_le_bytes()[..N]);
             }
         }
     }
     match width {
-        1 => put::<1>(frames, stride, starts, at, values),
-        2 => put::<2>(frames, stride, starts, at, values),
-        3 => put::<3>(frames, stride, starts, at, values),
-        4 => put::<4>(frames, stride, starts, at, values),
-        5 => put::<5>(frames, stride, starts, at, values),
-        6 => put::<6>(frames, stride, starts, at, values),
-        7 => put::<7>(frames, stride, starts, at, values),
-        _ => put::<8>(frames, stride, starts, at, values),
+        1 => write_column::<1>(frames, stride, starts, offset, values),
+        2 => write_column::<2>(frames, stride, starts, offset, values),
+        3 => write_column::<3>(frames, stride, starts, offset, values),
+        4 => write_column::<4>(frames, stride, starts, offset, values),
+        5 => write_column::<5>(frames, stride, starts, offset, values),
+        6 => write_column::<6>(frames, stride, starts, offset, values),
+        7 => write_column::<7>(frames, stride, starts, offset, values),
+        _ => write_column::<8>(frames, stride, starts, offset, values),
     }
 }
 
-/// Whether the frames at `starts` say that they have the block's layout.
+/// Returns whether the frames at `starts` have the block's layout.
 #[cold]
 fn are_of_layout(head: &BlockHeader, frames: &[u8], starts: &[u32]) -> bool {
     starts.iter().all(|start| {
@@ -496,21 +504,21 @@ fn open<'a>(
     for class in FieldClass::ALL {
         let Some(part) = block.parts[class.index()].clone() else { continue };
         let table_end = part.start + usize::from(head.part(class).columns) * ENTRY;
-        let bad = |offset, what| Err(BlockFault { offset, what });
+        let bad = |offset, reason| Err(BlockFault { offset, reason });
         let Some(table) = block.bytes.get(part.start..table_end.min(part.end)) else {
             return bad(part.start, "a chunk that is cut short");
         };
-        let (expected, mut at) = (special::of_class(class), table_end);
+        let (expected, mut column_start) = (special::of_class(class), table_end);
         for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
             let entry_at = part.start + i * ENTRY;
             let number = u16::from_le_bytes([entry[0], entry[1]]);
             let (width, encoding) = (entry[2], entry[3]);
             let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
-            let range = at..at.saturating_add(length);
+            let range = column_start..column_start.saturating_add(length);
             if range.end > part.end {
                 return bad(entry_at, "a column that leaves its chunk");
             }
-            at = range.end;
+            column_start = range.end;
             if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
                 return bad(entry_at, "a column that is missing");
             }
@@ -520,7 +528,7 @@ fn open<'a>(
                 _ => {
                     let memory = tables.pop().unwrap_or_default();
                     let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
-                    let chunk = chunk.map_err(|what| BlockFault { offset: entry_at, what })?;
+                    let chunk = chunk.map_err(|message| BlockFault { offset: entry_at, reason: message })?;
                     let column = BlockColumn { number, width, chunk, start: range.start };
                     let list =
                         if number >= special::ORDINAL { &mut columns.special } else { &mut columns.cells };
@@ -528,7 +536,7 @@ fn open<'a>(
                 }
             }
         }
-        if at != part.end || table.len() < expected.len() * ENTRY {
+        if column_start != part.end || table.len() < expected.len() * ENTRY {
             return bad(part.start, "a table that does not cover its chunk");
         }
     }
@@ -538,13 +546,14 @@ fn open<'a>(
     for column in &columns.cells {
         is_tiled &= usize::from(column.number) == end;
         if usize::from(column.number) < end {
-            let what = "a column that does not follow";
-            return Err(BlockFault { offset: column.start, what });
+            let order_reason = "a column that does not follow";
+            return Err(BlockFault { offset: column.start, reason: order_reason });
         }
         end = usize::from(column.number) + usize::from(column.width);
     }
-    let has =
-        |at: usize, width| columns.cells.iter().any(|c| usize::from(c.number) == at && c.width == width);
+    let has = |cell_offset: usize, width| {
+        columns.cells.iter().any(|c| usize::from(c.number) == cell_offset && c.width == width)
+    };
     let sound = end <= plan.fixed
         && (!block.is_whole() || (is_tiled && end == plan.fixed))
         && has(at::TS_EVENT, 8)
@@ -552,7 +561,7 @@ fn open<'a>(
     if sound {
         Ok(())
     } else {
-        Err(BlockFault { offset: START, what: "columns that do not cover the frame" })
+        Err(BlockFault { offset: START, reason: "columns that do not cover the frame" })
     }
 }
 
@@ -570,7 +579,7 @@ mod tests {
     use proptest::prelude::*;
     use unitape_model::{Event, EventField, EventKind};
 
-    /// The slow twin: one value after the other out of each column, by its definition.
+    /// Decodes one value after another from each column by its definition: the slow twin.
     fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
         let (mut columns, plan) = (OpenColumns::default(), head.layout());
         open(block, head, &mut Vec::new(), &mut columns).expect("a sound block");
@@ -584,47 +593,48 @@ mod tests {
         let mut identity = block.bytes[columns.identity_tail].iter().copied();
         (0..head.rows as usize)
             .map(|r| {
-                let of = |n: u16| all.iter().find(|c| c.0 == n).expect("a column").2[r];
-                let lines = of(special::LINES) + plan.fixed as u64 / 64;
+                let value_of = |n: u16| all.iter().find(|c| c.0 == n).expect("a column").2[r];
+                let lines = value_of(special::LINES) + plan.fixed as u64 / 64;
                 let mut frame = vec![0; lines as usize * 64];
                 for (number, width, values) in all.iter().filter(|c| c.0 < special::ORDINAL) {
                     let bytes = values[r].to_le_bytes();
                     frame[usize::from(*number)..][..usize::from(*width)]
                         .copy_from_slice(&bytes[..usize::from(*width)]);
                 }
-                let market: Vec<u8> = market.by_ref().take(of(special::MARKET_BYTES) as usize).collect();
+                let market: Vec<u8> =
+                    market.by_ref().take(value_of(special::MARKET_BYTES) as usize).collect();
                 let identity: Vec<u8> =
-                    identity.by_ref().take(of(special::IDENTITY_BYTES) as usize).collect();
+                    identity.by_ref().take(value_of(special::IDENTITY_BYTES) as usize).collect();
                 let mut tail = Vec::new();
                 if market.is_empty() || identity.is_empty() {
                     tail = [market, identity].concat();
                 } else {
-                    let mut at = 0;
-                    let runs = take_varint(&identity, &mut at).unwrap();
+                    let mut offset = 0;
+                    let runs = take_varint(&identity, &mut offset).unwrap();
                     let lengths: Vec<u64> =
-                        (0..runs).map(|_| take_varint(&identity, &mut at).unwrap()).collect();
-                    let (mut market, mut identity) = (market.into_iter(), identity.into_iter().skip(at));
+                        (0..runs).map(|_| take_varint(&identity, &mut offset).unwrap()).collect();
+                    let (mut market, mut identity) = (market.into_iter(), identity.into_iter().skip(offset));
                     for (i, length) in lengths.into_iter().enumerate() {
-                        let take = length as usize;
+                        let run_length = length as usize;
                         if i % 2 == 0 {
-                            tail.extend(market.by_ref().take(take))
+                            tail.extend(market.by_ref().take(run_length))
                         } else {
-                            tail.extend(identity.by_ref().take(take))
+                            tail.extend(identity.by_ref().take(run_length))
                         }
                     }
                     tail.extend(identity);
                 }
                 frame[plan.fixed..][..tail.len()].copy_from_slice(&tail);
-                let position = (of(special::BEHIND) + of(special::ORDINAL)) * 64;
+                let position = (value_of(special::BEHIND) + value_of(special::ORDINAL)) * 64;
                 let header =
-                    FrameHeader::new_unstamped(head.kind as u8, of(special::FLAGS) as u8, lines as u16);
+                    FrameHeader::new_unstamped(head.kind as u8, value_of(special::FLAGS) as u8, lines as u16);
                 header.with_stamp(Position(position)).write(&mut frame);
-                (of(special::ORDINAL), position, frame)
+                (value_of(special::ORDINAL), position, frame)
             })
             .collect()
     }
 
-    /// Frames of any bytes: wild ones, or such that change little from row to row, as those of markets do.
+    /// Makes frames of any bytes: random frames, or frames that change little from row to row, as a market's frames do.
     fn rows(kind: EventKind, seed: u64, n: usize, wild: bool) -> (BlockRows, Vec<(u64, u64, Vec<u8>)>) {
         let (mut rows, mut all, mut x) = (BlockRows::default(), Vec::new(), seed | 1);
         let mut random = move || {
@@ -642,23 +652,23 @@ mod tests {
                 frame.iter_mut().for_each(|b| *b = random() as u8);
             } else {
                 for _ in 0..random() % 6 {
-                    let at = random() as usize % plan.fixed;
-                    frame[at] = frame[at].wrapping_add(1);
+                    let offset = random() as usize % plan.fixed;
+                    frame[offset] = frame[offset].wrapping_add(1);
                 }
             }
             let extra = if random().is_multiple_of(3) { random() as usize % 4 } else { 0 };
             let some = if extra == 0 { 0 } else { random() as usize % (extra * LINE + 1) };
             frame.resize(plan.fixed + extra * LINE, 0);
             frame[plan.fixed..plan.fixed + some].iter_mut().for_each(|b| *b = random() as u8);
-            let mut at = plan.fixed;
+            let mut entry_offset = plan.fixed;
             // Entries of the extension, of market data and of others by turns, before bytes of any kind.
             for _ in 0..random() % 6 {
                 let (tag, length) =
                     ([1u16, 2, 9, 20, 0xfffe, 23, 500][random() as usize % 7], random() as usize % 20);
-                if at + 6 + length <= plan.fixed + some {
-                    frame[at..at + 2].copy_from_slice(&tag.to_le_bytes());
-                    frame[at + 2..at + 6].copy_from_slice(&(length as u32).to_le_bytes());
-                    at += 6 + length;
+                if entry_offset + 6 + length <= plan.fixed + some {
+                    frame[entry_offset..entry_offset + 2].copy_from_slice(&tag.to_le_bytes());
+                    frame[entry_offset + 2..entry_offset + 6].copy_from_slice(&(length as u32).to_le_bytes());
+                    entry_offset += 6 + length;
                 }
             }
             if kind.has_layouts() {
@@ -674,17 +684,17 @@ mod tests {
         (rows, all)
     }
 
-    fn place() -> BlockPlace {
+    fn block_place() -> BlockPlace {
         let (day, tape) = (Day(3), unitape_tape::TapeId(5));
         let file = FileId { day, schema: TickSchema::Bbo, generation: 1, tape, commit: 9 };
         BlockPlace { file, instrument: InstrumentId(7), stripe: 3, number: 5 }
     }
 
-    /// The block before it is sealed, with room to load from.
+    /// Makes the block before it is sealed, with padding for loads.
     fn block(kind: EventKind, rows: &BlockRows) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
         let schema = EventSchema::for_kind(kind);
-        let head = BlockEncoder::default().encode_plain(schema, &place(), rows, &mut bytes);
+        let head = BlockEncoder::default().encode_plain(schema, &block_place(), rows, &mut bytes);
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
         bytes.resize(bytes.len() + PAD, 0);
         (head, bytes)
@@ -711,7 +721,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(120))]
 
-        /// A sealed frame comes back with any content: padding, unknown bits, tails that end in zeros.
+        /// Fails if a sealed frame changes: padding, unknown bits and tails that end in zeros must survive.
         #[test]
         fn rows_come_back(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..2100], wild in any::<bool>()) {
             let (rows, want) = rows(kind, seed, n, wild);
@@ -721,13 +731,14 @@ mod tests {
             prop_assert_eq!(&naive(&block, &head), &want);
         }
 
-        /// Who has the key of market data alone has every value of it, also what is in the extension, and nothing else.
+        /// Fails if the key of market data alone opens any other field, or misses a market field, also in the
+        /// extension.
         #[test]
         fn market_data_alone_have_the_market_fields(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..1100]) {
             let (rows, want) = rows(kind, seed, n, false);
             let (head, bytes) = block(kind, &rows);
-            let whole = OpenBlock::from_plain(&bytes, &head).unwrap();
-            let got = decoded(&whole.market_alone(), &head, &everything()).unwrap();
+            let whole_block = OpenBlock::from_plain(&bytes, &head).unwrap();
+            let got = decoded(&whole_block.market_alone(), &head, &everything()).unwrap();
             prop_assert_eq!(got.len(), want.len());
             for ((ordinal, position, frame), (want_ordinal, _, want)) in got.iter().zip(&want) {
                 let (event, want) = (Event::new(frame).unwrap(), Event::new(want).unwrap());
@@ -735,13 +746,13 @@ mod tests {
                 prop_assert_eq!((event.source(), event.offset()), (0, 0));
                 prop_assert_eq!(event.unmapped_fields().count(), 0);
                 prop_assert_eq!(event.ts_recv(), want.ts_recv());
-                if FieldClass::of(kind, EventField::SrcSeq) == FieldClass::Market {
+                if FieldClass::for_event_field(kind, EventField::SrcSeq) == FieldClass::Market {
                     prop_assert_eq!(event.sequence(), want.sequence());
                 }
                 for spec in event.schema().fields {
                     let (mut a, mut b) = ([0; 36], [0; 36]);
                     let value = format!("{:?}", event.value(spec, &mut a));
-                    match FieldClass::of(kind, spec.field) {
+                    match FieldClass::for_event_field(kind, spec.field) {
                         FieldClass::Market => prop_assert_eq!(value, format!("{:?}", want.value(spec, &mut b)), "{:?}", spec.field),
                         _ => prop_assert_eq!(value, "None", "{:?}", spec.field),
                     }
@@ -749,7 +760,7 @@ mod tests {
             }
         }
 
-        /// Rows that are left out must not shift those that are not.
+        /// Fails if rows that are left out shift the other rows.
         #[test]
         fn chosen_rows_are_those_of_the_slow_way(seed in any::<u64>(), n in 1usize..3000, part in 0usize..3000, span in 0u64..1 << 40) {
             let (rows, mut want) = rows(EventKind::Bbo, seed, n, false);
@@ -769,7 +780,7 @@ mod tests {
             prop_assert_eq!(got, want);
         }
 
-        /// Outside bytes: with their checksums made right, any change gives rows or an error.
+        /// Fails if a changed block with correct checksums gives anything but rows or an error.
         #[test]
         fn changed_blocks_are_read_or_refused(
             kind in kinds(), seed in any::<u64>(), n in 1usize..1100,
@@ -778,9 +789,9 @@ mod tests {
             let (rows, _) = rows(kind, seed, n, false);
             let (_, mut bytes) = block(kind, &rows);
             bytes.truncate(bytes.len() - PAD);
-            for (at, byte) in hits {
-                let at = at.index(bytes.len());
-                bytes[at] ^= byte;
+            for (index, byte) in hits {
+                let offset = index.index(bytes.len());
+                bytes[offset] ^= byte;
             }
             crate::twin::check::any_block(&bytes);
             bytes.truncate(cut.index(bytes.len()));
@@ -788,7 +799,7 @@ mod tests {
         }
     }
 
-    /// One bit on the disk, and a price was another one; or a block that was put in the place of another.
+    /// Fails if a changed bit on the disk, or a block in the place of another, goes unnoticed.
     #[test]
     fn no_changed_bit_and_no_other_place_goes_unnoticed() {
         let (rows, want) = rows(EventKind::Quote, 11, 300, false);
@@ -796,40 +807,42 @@ mod tests {
         let (leaves, random) = (LeafKeys::new(&keys), &SystemRandomness);
         let mut sealer = BlockSealer { keys: &keys, leaves, days: DayKeys::new(), random };
         let (mut good, schema) = (Vec::new(), EventSchema::for_kind(EventKind::Quote));
-        let head = BlockEncoder::default().encode(schema, &place(), &rows, &mut sealer, &mut good).unwrap();
+        let head =
+            BlockEncoder::default().encode(schema, &block_place(), &rows, &mut sealer, &mut good).unwrap();
         let mut opener = BlockOpener::new(&keys, &sealer.days);
         let opens = |opener: &mut BlockOpener<'_>, id: &FileId, head: &BlockHeader, block: &[u8]| {
             opener.open(id, head, &FieldClass::ALL, &mut block.to_vec()).is_ok()
         };
-        let file = place().file;
+        let file = block_place().file;
         assert!(opens(&mut opener, &file, &head, &good));
-        for at in 0..good.len() {
+        for offset in 0..good.len() {
             let mut bad = good.clone();
-            bad[at] ^= 1 << (at % 8);
-            assert!(!opens(&mut opener, &file, &head, &bad), "byte {at}");
+            bad[offset] ^= 1 << (offset % 8);
+            assert!(!opens(&mut opener, &file, &head, &bad), "byte {offset}");
         }
-        for other in [
+        for other_file in [
             FileId { day: Day(4), ..file },
             FileId { schema: TickSchema::Trades, ..file },
             FileId { generation: 2, ..file },
             FileId { tape: unitape_tape::TapeId(6), ..file },
             FileId { commit: 8, ..file },
         ] {
-            assert!(!opens(&mut opener, &other, &head, &good), "{other:?}");
+            assert!(!opens(&mut opener, &other_file, &head, &good), "{other_file:?}");
         }
         // A header of the index's own is not enough: a chunk names its block.
         for class in FieldClass::ALL {
-            for other in [
+            for other_head in [
                 BlockHeader { instrument: InstrumentId(8), ..head },
                 BlockHeader { number: 6, ..head },
                 BlockHeader { rows: 299, ..head },
             ] {
-                let leaf = Leaf { day: file.day, schema: file.schema, instrument: other.instrument, class };
-                let binding = Binding::new(Piece::Chunk, keys.store).file(&file).chunk(&other, class);
+                let leaf =
+                    Leaf { day: file.day, schema: file.schema, instrument: other_head.instrument, class };
+                let binding = Binding::new(Piece::Chunk, keys.store).file(&file).chunk(&other_head, class);
                 let (end, mut block) = (head.end_of(class), good.clone());
                 let chunk = &mut block[end - head.part(class).bytes as usize..end];
                 let cipher = opener.leaves.open(leaf, opener.days).unwrap();
-                assert!(cipher.open(binding.bytes(), chunk).is_none(), "{class:?} {other:?}");
+                assert!(cipher.open(binding.bytes(), chunk).is_none(), "{class:?} {other_head:?}");
             }
         }
         let mut block = good.clone();
@@ -839,7 +852,7 @@ mod tests {
         assert_eq!(decoded(&open, &head, &everything()).unwrap(), want);
     }
 
-    /// A header that asks for memory: refused before it is given.
+    /// Fails if a header that asks for too much memory is not refused before the memory is allocated.
     #[test]
     fn sizes_are_checked_before_they_are_believed() {
         let (rows, _) = rows(EventKind::Clock, 5, 10, true);
@@ -857,14 +870,14 @@ mod tests {
         }
     }
 
-    /// Two blocks of a damaged store claim one ordinal: neither event may vanish.
+    /// Fails if an event vanishes when two blocks of a damaged store claim the same ordinal.
     #[test]
     fn batches_are_put_into_the_order_of_the_tape() {
         let key = |ordinal: u64, line| FrameKey { ordinal, position: Position(0), line };
         for ordinals in [&[5u64, 3, 4, 9][..], &[5, 5, 3], &[1 << 60, 0, 7], &[], &[1, 2, 3]] {
             let mut batch = FrameBatch::default();
             batch.keys.extend(ordinals.iter().enumerate().map(|(i, o)| key(*o, i as u32)));
-            batch.sort();
+            batch.sort_keys();
             let mut want = ordinals.to_vec();
             want.sort_unstable();
             assert_eq!(batch.keys.iter().map(|k| k.ordinal).collect::<Vec<_>>(), want);

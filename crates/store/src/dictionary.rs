@@ -1,4 +1,4 @@
-//! The store's own names: `dictionary.log`, only ever appended to; the manifest says how much of it counts.
+//! The store's own names: `dictionary.log`, which is only ever appended to. The manifest gives its valid length.
 //!
 //! ```text
 //! 0  "UNIDICT1"   8  format version u32   12  crc32c of 0..12 u32
@@ -6,7 +6,7 @@
 //!     sort u8 │ 0 0 0 │ bytes u32 │ name, or source
 //! ```
 //!
-//! A name's token is its place among the names of its sort, from 1. A source (sort 255) is the id of its tape, its id
+//! A name's token is its number among the names of its kind, from 1. A source (kind 255) has the id of its tape, its id
 //! there, and its definition as a frame, in which its token is the index.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ const PAYLOAD_MAX: usize = SOURCE_HEAD + u16::MAX as usize * 64;
 #[derive(Debug, Default)]
 pub(crate) struct TokenDictionary {
     pub names: Dictionary,
-    /// Definitions of sources; the token of one is its place, from 1.
+    /// Definitions of sources. The token of a source is its number, from 1.
     sources: Vec<Vec<u8>>,
     tokens: BTreeMap<(u128, u32), u32>,
     /// Records that are not in the file yet.
@@ -44,7 +44,7 @@ pub(crate) struct TokenDictionary {
 }
 
 impl TokenDictionary {
-    /// The file.
+    /// Returns the path of the dictionary file.
     pub fn path(store: &Path) -> PathBuf {
         store.join(DICTIONARY)
     }
@@ -64,16 +64,16 @@ impl TokenDictionary {
         }
         let (mut start, mut sealed) = (HEAD, Vec::new());
         for segment in segments {
-            let bad = |what: &str| Error::damage(&path, start, what);
+            let bad = |reason: &str| Error::damage(&path, start, reason);
             if segment.bytes > length - start {
                 return Err(bad("the dictionary is shorter than the manifest says"));
             }
             sealed.clear();
             sealed.resize(segment.bytes as usize, 0);
             file.read_exact_at(&mut sealed, start).with_context("read", &path)?;
-            let plain = keys.names.open(binding(keys, segment, start).bytes(), &mut sealed);
-            let plain = plain.ok_or_else(|| bad("the names are not as they were sealed"))?;
-            this.take(plain)
+            let opened_names = keys.names.open(binding(keys, segment, start).bytes(), &mut sealed);
+            let plaintext = opened_names.ok_or_else(|| bad("the names are not as they were sealed"))?;
+            this.add_records(plaintext)
                 .ok_or_else(|| bad("a record of the dictionary that is no name and no source"))?;
             start += segment.bytes;
         }
@@ -81,15 +81,15 @@ impl TokenDictionary {
     }
 
     /// Takes the records of an opened segment.
-    fn take(&mut self, mut records: &[u8]) -> Option<()> {
+    fn add_records(&mut self, mut records: &[u8]) -> Option<()> {
         while let Some((head, rest)) = records.split_first_chunk::<RECORD>() {
             let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes")) as usize;
             let (payload, rest) = rest.split_at_checked(length).filter(|_| length <= PAYLOAD_MAX)?;
-            let taken = match NameKind::from_u8(head[0]) {
+            let is_valid = match NameKind::from_u8(head[0]) {
                 Some(dict) => self.names.define(dict, self.names.len(dict) + 1, payload),
                 None => head[0] == SOURCE && self.take_source(payload),
             };
-            records = taken.then_some(rest)?;
+            records = is_valid.then_some(rest)?;
         }
         records.is_empty().then_some(())
     }
@@ -106,7 +106,7 @@ impl TokenDictionary {
         true
     }
 
-    /// The token of a name, given now if it has none.
+    /// Returns the token of a name. A new name gets a token now.
     pub fn intern(&mut self, dict: NameKind, name: &str) -> Result<u32> {
         let (token, new) =
             self.names.intern(dict, name.as_bytes()).map_err(|_| Error::DictionaryFull(dict.name()))?;
@@ -116,7 +116,7 @@ impl TokenDictionary {
         Ok(token)
     }
 
-    /// The token of source `id` of `tape`, whose definition is `frame`, given now if it has none.
+    /// Returns the token of source `id` of `tape`, whose definition is `frame`. A new source gets a token now.
     pub fn intern_source(&mut self, tape: TapeId, id: u32, frame: &[u8]) -> Result<u32> {
         if let Some(token) = self.tokens.get(&(tape.0, id)) {
             return Ok(*token);
@@ -138,16 +138,16 @@ impl TokenDictionary {
         self.sources.iter().filter_map(|frame| Event::new(frame))
     }
 
-    fn record(&mut self, sort: u8, parts: &[&[u8]]) {
+    fn record(&mut self, record_kind: u8, parts: &[&[u8]]) {
         let length: usize = parts.iter().map(|p| p.len()).sum();
-        let mut head = [sort, 0, 0, 0, 0, 0, 0, 0];
+        let mut head = [record_kind, 0, 0, 0, 0, 0, 0, 0];
         head[4..].copy_from_slice(&(length as u32).to_le_bytes());
         self.pending.extend_from_slice(&head);
         parts.iter().for_each(|p| self.pending.extend_from_slice(p));
     }
 
-    /// Appends what is new behind `segments` and flushes it; gives the new segment, and length and hash of all that counts
-    /// then, or nothing where no name is new.
+    /// Appends the new names after `segments` and flushes them. Returns the new segment, and the length and hash of all
+    /// valid segments. Returns `None` if no name is new.
     pub fn append(
         &mut self,
         store: &Path,
@@ -185,14 +185,14 @@ impl TokenDictionary {
     }
 }
 
-/// The hash of the first `bytes` of a file.
+/// Hashes the first `bytes` bytes of a file.
 fn hash_of_first(file: &File, bytes: u64, path: &Path) -> Result<[u8; 32]> {
-    let (mut hasher, mut buffer, mut at) = (Hasher::new(), vec![0; 1 << 16], 0);
-    while at < bytes {
-        let part = (bytes - at).min(buffer.len() as u64) as usize;
-        file.read_exact_at(&mut buffer[..part], at).with_context("read", path)?;
+    let (mut hasher, mut buffer, mut offset) = (Hasher::new(), vec![0; 1 << 16], 0);
+    while offset < bytes {
+        let part = (bytes - offset).min(buffer.len() as u64) as usize;
+        file.read_exact_at(&mut buffer[..part], offset).with_context("read", path)?;
         hasher.update(&buffer[..part]);
-        at += part as u64;
+        offset += part as u64;
     }
     Ok(hasher.finish())
 }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::keys::{MasterKey, StoreId, SystemRandomness};
 
-    /// A token that means another name after a damage, or after a seal that was killed, makes all rows lie.
+    /// Fails if a token means another name after damage or after a killed seal, because then all rows would lie.
     #[test]
     fn tokens_stay_and_no_changed_byte_gives_a_name() {
         let dir = tempfile::tempdir().unwrap();
@@ -244,20 +244,20 @@ mod tests {
         let back = load(&all).unwrap();
         assert_eq!(back.names.name(NameKind::Venue, 2), Some("CHIX"));
         assert_eq!(back.names.name(NameKind::Owner, 2), Some("BETA"));
-        // The segment of a seal that was killed, at the same place, is not the one that counts.
-        let other = NamesSegment { commit: 4, ..all[1].clone() };
-        assert!(matches!(load(&[all[0].clone(), other]), Err(Error::Damage { .. })));
+        // A killed seal left a segment at the same place. It does not count.
+        let killed_segment = NamesSegment { commit: 4, ..all[1].clone() };
+        assert!(matches!(load(&[all[0].clone(), killed_segment]), Err(Error::Damage { .. })));
 
         let path = TokenDictionary::path(dir.path());
         let good = std::fs::read(&path).unwrap();
         assert!(!good.windows(4).any(|w| [b"XLON", b"ACME", b"BETA"].iter().any(|name| w == *name)));
-        for at in 0..good.len() {
+        for byte_index in 0..good.len() {
             let mut bad = good.clone();
-            bad[at] ^= 4;
+            bad[byte_index] ^= 4;
             std::fs::write(&path, &bad).unwrap();
             let problem = load(&all);
-            let Err(Error::Damage { offset, .. }) = problem else { panic!("byte {at}: {problem:?}") };
-            assert!(offset <= at as u64, "byte {at}, reported {offset}");
+            let Err(Error::Damage { offset, .. }) = problem else { panic!("byte {byte_index}: {problem:?}") };
+            assert!(offset <= byte_index as u64, "byte {byte_index}, reported {offset}");
         }
         std::fs::write(&path, &good[..good.len() - 1]).unwrap();
         assert!(matches!(load(&all), Err(Error::Damage { .. })));

@@ -23,35 +23,35 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// A file is not what it must be.
-    #[error("damage: {}: {}", path.display(), place(*block, *offset, what))]
+    /// A file is damaged.
+    #[error("damage: {}: {}", path.display(), damage_text(*block, *offset, reason))]
     Damage {
         /// The damaged file.
         path: PathBuf,
-        /// Number of the damaged block in it, from 0, where it is one.
+        /// The number of the damaged block in the file, from 0, if a block is damaged.
         block: Option<u32>,
         /// Byte offset in the file.
         offset: u64,
         /// The damage, in words.
-        what: String,
+        reason: String,
     },
     /// The directory holds something that is not a store.
-    #[error("not a store: {}: {what}", path.display())]
+    #[error("not a store: {}: {reason}", path.display())]
     NotAStore {
         /// The directory.
         path: PathBuf,
         /// Why it is not accepted as one.
-        what: &'static str,
+        reason: &'static str,
     },
     /// The store was written in a format that this build does not know.
-    #[error("foreign version: {} is format {found}, this build knows {known}{}", path.display(), advice(*found))]
+    #[error("foreign version: {} is format {version}, this build knows {supported_version}{}", path.display(), advice(*version))]
     ForeignVersion {
-        /// The file that says so.
+        /// The file with the foreign version.
         path: PathBuf,
         /// Its version.
-        found: u64,
+        version: u64,
         /// Ours.
-        known: u64,
+        supported_version: u64,
     },
     /// The store was written in format 1 before its manifests were signed, which no release has done.
     #[error(
@@ -62,23 +62,23 @@ pub enum Error {
         /// The store's manifest.
         path: PathBuf,
     },
-    /// The store is signed with another key than the one that was asked for.
-    #[error("wrong key: {} is signed with the key {found}: it is another store, or somebody else has signed it", path.display())]
+    /// The store is signed with another key than the given key.
+    #[error("wrong key: {} is signed with the key {signer}: it is another store, or somebody else has signed it", path.display())]
     WrongSigner {
         /// The store's manifest.
         path: PathBuf,
         /// The public half of the key that it names.
-        found: PublicKey,
+        signer: PublicKey,
     },
     /// A file that should hold remembered generations holds something else.
-    #[error("not a file of generations: {}: {what}; name another file, or remove this one", path.display())]
+    #[error("not a file of generations: {}: {reason}; name another file, or remove this one", path.display())]
     NotAMemory {
         /// The file.
         path: PathBuf,
         /// Why it is not accepted as one.
-        what: &'static str,
+        reason: &'static str,
     },
-    /// The key is not that of the store.
+    /// The key does not belong to the store.
     #[error("wrong key: {} was sealed with another key; give its own with --key FILE", path.display())]
     WrongKey {
         /// The store's manifest.
@@ -90,7 +90,7 @@ pub enum Error {
     /// The key of a day is not in the manifest, or does not open.
     #[error("no key: the manifest has no key that opens the day {0}")]
     NoDayKey(Day),
-    /// The system gives no random bytes.
+    /// The system has no random bytes.
     #[error("no random bytes: the system has none to give, and nothing is sealed without")]
     NoRandomness,
     /// Somebody else is sealing into the store.
@@ -104,7 +104,7 @@ pub enum Error {
     Tape(#[from] unitape_tape::Error),
     /// Checksums of the tape are missing, and nothing is sealed unchecked.
     #[error(
-        "unchecked: {}: {what}; nothing from position {from} on can be sealed before it is back", path.display()
+        "unchecked: {}: {reason}; nothing from position {from} on can be sealed before it is back", path.display()
     )]
     Unchecked {
         /// The file that should have them.
@@ -112,26 +112,27 @@ pub enum Error {
         /// Where the first bytes are that cannot be checked.
         from: Position,
         /// The problem with the file.
-        what: String,
+        reason: String,
     },
-    /// The tape is not the one that was sealed before, though it has its id: it ends earlier, or reads otherwise.
-    #[error("other tape: {tape} was sealed to position {sealed}, but {what}")]
+    /// The tape is not the tape that was sealed before, though it has the same id: it ends earlier or has other
+    /// content.
+    #[error("other tape: {tape} was sealed to position {sealed}, but {difference}")]
     OtherTape {
         /// The tape.
         tape: TapeId,
         /// Sealed so far.
         sealed: Position,
         /// The difference.
-        what: &'static str,
+        difference: &'static str,
     },
     /// More names than a store can hold.
     #[error("dictionary full: no more tokens for names of sort {0}")]
     DictionaryFull(&'static str),
     /// A name that no sealed event has.
-    #[error("unknown {sort}: nothing in the store is called `{name}`")]
+    #[error("unknown {kind}: nothing in the store is called `{name}`")]
     UnknownName {
         /// The kind of name that was looked for.
-        sort: &'static str,
+        kind: &'static str,
         /// The name.
         name: String,
     },
@@ -147,7 +148,7 @@ pub enum Error {
         /// The most that one answer has.
         blocks_max: usize,
     },
-    /// The private part of an answer cannot be that of a store.
+    /// The private part of an answer cannot come from a store.
     #[error("the answer of the server is none: its index has something in it that no store has")]
     AnswerIndex,
     /// Sealing was stopped; the store is as it was before.
@@ -162,7 +163,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// On whose side the cause lies.
+    /// Returns whether the data, the call or something outside caused the error.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Answer(_) => ErrorCause::Outside,
@@ -188,7 +189,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the system refused an operation, which says nothing of the store. A missing file is damage of the store.
+    /// Returns whether the system refused an operation, which is no evidence about the store. A missing file is damage
+    /// of the store.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
@@ -198,16 +200,16 @@ impl Error {
         }
     }
 
-    pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {
-        Self::Damage { path: path.into(), block: None, offset, what: what.into() }
+    pub(crate) fn damage(path: &Path, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Damage { path: path.into(), block: None, offset, reason: reason.into() }
     }
 
-    pub(crate) fn block_damage(path: &Path, block: u32, offset: u64, what: impl Into<String>) -> Self {
-        Self::Damage { path: path.into(), block: Some(block), offset, what: what.into() }
+    pub(crate) fn block_damage(path: &Path, block: u32, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Damage { path: path.into(), block: Some(block), offset, reason: reason.into() }
     }
 }
 
-/// Said to who has a store of version 0, of which nothing was final.
+/// Returns advice for the owner of a store of version 0, which was not final.
 fn advice(version: u64) -> &'static str {
     if version == 0 {
         ", which cannot read version 0: seal its tapes again, into a new directory"
@@ -216,14 +218,14 @@ fn advice(version: u64) -> &'static str {
     }
 }
 
-fn place(block: Option<u32>, offset: u64, what: &str) -> String {
+fn damage_text(block: Option<u32>, offset: u64, reason: &str) -> String {
     match block {
-        Some(block) => format!("block {block} at offset {offset}: {what}"),
-        None => format!("at offset {offset}: {what}"),
+        Some(block) => format!("block {block} at offset {offset}: {reason}"),
+        None => format!("at offset {offset}: {reason}"),
     }
 }
 
-/// Adds what was being done, and to which file, to an error of the system.
+/// Adds the action and the file to an error of the system.
 pub(crate) trait IoContext<T> {
     fn with_context(self, doing: &'static str, path: &Path) -> Result<T>;
 }

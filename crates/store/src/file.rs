@@ -4,8 +4,8 @@
 //! header 64 B │ block │ block │ … │ sealed index: offset and header of each block │ end 24 B
 //! ```
 //!
-//! The index is what a scan looks at first. Should it be damaged or cut off, the headers are walked instead. All that says
-//! what is in the file is sealed; day, schema, generation and lengths are in clear.
+//! A scan reads the index first. If the index is damaged or cut off, the scan walks the headers. All information about
+//! the contents is sealed; day, schema, generation and lengths are unencrypted.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -50,14 +50,15 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Its path below the store's directory. Made of numbers and names of ours, never of text from a file.
+    /// Returns the path of the file in the store's directory. The path has only unitape's own numbers and names, never
+    /// text from a file.
     pub fn path(&self, store: &Path) -> PathBuf {
         store.join(self.listed_path())
     }
 
-    /// Its path, as the list of the manifest has it.
+    /// Returns the path of the file as the manifest lists it.
     pub fn listed_path(&self) -> String {
-        place(self.day, self.schema, self.generation)
+        relative_path(self.day, self.schema, self.generation)
     }
 
     /// Reads the path of a file: its day, schema and generation.
@@ -66,10 +67,11 @@ impl FileId {
         let [day, schema, name] = words[..] else { return None };
         let (day, schema) = (day.parse().ok()?, TickSchema::from_name(schema)?);
         let generation = u64::from_str_radix(name.strip_suffix(".blocks")?, 16).ok()?;
-        (place(day, schema, generation) == path).then_some((day, schema, generation))
+        (relative_path(day, schema, generation) == path).then_some((day, schema, generation))
     }
 
-    /// Whether bytes are, or begin, a file that a seal of this store has begun there.
+    /// Returns whether `start` is the beginning, or a part of the beginning, of a file that a seal of this store began
+    /// there.
     pub fn may_begin(
         start: &[u8],
         store: StoreId,
@@ -82,20 +84,21 @@ impl FileId {
 
     fn header(&self, store: StoreId) -> [u8; HEADER] {
         let mut out = [0; HEADER];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, MAGIC);
-        put(8, &FORMAT_VERSION.to_le_bytes());
-        put(16, &store.0);
-        put(32, &self.generation.to_le_bytes());
-        put(40, &self.day.0.to_le_bytes());
-        put(44, &[self.schema as u8]);
+        let mut write_field =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_field(0, MAGIC);
+        write_field(8, &FORMAT_VERSION.to_le_bytes());
+        write_field(16, &store.0);
+        write_field(32, &self.generation.to_le_bytes());
+        write_field(40, &self.day.0.to_le_bytes());
+        write_field(44, &[self.schema as u8]);
         let crc = crc32c::crc32c(&out[..60]);
         out[60..].copy_from_slice(&crc.to_le_bytes());
         out
     }
 }
 
-fn place(day: Day, schema: TickSchema, generation: u64) -> String {
+fn relative_path(day: Day, schema: TickSchema, generation: u64) -> String {
     format!("{day}/{}/{generation:08x}.blocks", schema.name())
 }
 
@@ -111,7 +114,7 @@ pub(crate) struct FileWriter {
 }
 
 impl FileWriter {
-    /// Begins the file, in place of one that a killed seal may have left.
+    /// Begins the file and replaces a file that a killed seal may have left.
     pub fn create(store: &Path, store_id: StoreId, id: FileId) -> Result<Self> {
         let path = id.path(store);
         let folder = path.parent().expect("a file in a folder");
@@ -175,7 +178,7 @@ impl FileWriter {
         &self.path
     }
 
-    /// Length and hash of what has been written.
+    /// Returns the length and the hash of the bytes written so far.
     pub fn digest(&self) -> FileDigest {
         FileDigest { bytes: self.entry.bytes, hash: self.hasher.clone().finish() }
     }
@@ -205,7 +208,7 @@ impl BlockFile {
         Ok(Self { file, path, length })
     }
 
-    /// The blocks that can be found, and what was wrong on the way.
+    /// Finds the blocks of the file and reports each problem on the way.
     pub fn places(
         &self,
         keys: &StoreKeys,
@@ -234,10 +237,11 @@ impl BlockFile {
     }
 
     fn index(&self, keys: &StoreKeys, id: &FileId, entry: &FileEntry) -> Result<Vec<BlockLocation>> {
-        let bad = |offset: u64, what: &str| Err(Error::damage(&self.path, offset, what));
+        let bad = |offset: u64, reason: &str| Err(Error::damage(&self.path, offset, reason));
         if self.length != entry.bytes {
-            let what = format!("{} bytes long, not {} as the manifest says", self.length, entry.bytes);
-            return Err(Error::damage(&self.path, self.length.min(entry.bytes), what));
+            let length_reason =
+                format!("{} bytes long, not {} as the manifest says", self.length, entry.bytes);
+            return Err(Error::damage(&self.path, self.length.min(entry.bytes), length_reason));
         }
         let end_at = self.length.saturating_sub(END as u64);
         let mut end = [0; END];
@@ -303,7 +307,7 @@ fn index_binding(keys: &StoreKeys, id: &FileId, blocks: u32) -> Binding {
     Binding::new(Piece::Index, keys.store).file(id).number(blocks.into())
 }
 
-/// Opens the header of a block, which begins `start`. `None` if it is not as it was sealed.
+/// Opens the header of a block at the beginning of `start`. Returns `None` if the header was changed after the seal.
 fn open_header(keys: &StoreKeys, id: &FileId, number: u32, start: &mut [u8]) -> Option<BlockHeader> {
     let (clear, sealed) = start.get_mut(..block::START)?.split_at_mut(block::CLEAR);
     let binding = BlockHeader::binding(keys, id, number);
@@ -330,22 +334,22 @@ impl<'a> BlockOpener<'a> {
         &mut self,
         file: &BlockFile,
         id: &FileId,
-        place: &BlockLocation,
+        location: &BlockLocation,
         classes: &[FieldClass],
         out: &'b mut Vec<u8>,
     ) -> Result<OpenBlock<'b>> {
-        let head = &place.head;
+        let head = &location.head;
         let bytes = head.end_of(*classes.last().expect("a class at least"));
         out.clear();
         out.resize(bytes + PAD, 0);
-        file.file.read_exact_at(&mut out[..bytes], place.offset).with_context("read", &file.path)?;
-        let parts = self.open(id, head, classes, out).map_err(|(offset, what)| {
-            Error::block_damage(&file.path, head.number, place.offset + offset as u64, what)
+        file.file.read_exact_at(&mut out[..bytes], location.offset).with_context("read", &file.path)?;
+        let parts = self.open(id, head, classes, out).map_err(|(offset, reason)| {
+            Error::block_damage(&file.path, head.number, location.offset + offset as u64, reason)
         })?;
         Ok(OpenBlock { bytes: out, parts })
     }
 
-    /// Opens the chunks of a block in their places, and gives where they are then. An error has its offset in the block.
+    /// Opens the chunks of a block in place, and returns their ranges. The offset of an error is in the block.
     pub fn open(
         &mut self,
         id: &FileId,

@@ -1,4 +1,5 @@
-//! Whether a store is an older state of itself: a signature cannot tell, so somebody has to remember its generation.
+//! Detects a store that is an older state of itself. A signature cannot show this, so the user must remember the
+//! generation.
 //!
 //! ```text
 //! unitape-store-generations 1
@@ -18,10 +19,10 @@ const HEAD: &str = "unitape-store-generations 1";
 /// More than any such file has.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Whether a store is as new as it is known to have been.
+/// Whether a store is at least as new as its last known state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// Nobody said how new it has to be.
+    /// No generation was given for comparison.
     #[default]
     Unproven,
     /// It is as new as it has to be.
@@ -31,7 +32,7 @@ pub enum Freshness {
 }
 
 impl Freshness {
-    /// Its name in output.
+    /// Returns the word that output uses for this state.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unproven => "unproven",
@@ -40,8 +41,8 @@ impl Freshness {
         }
     }
 
-    /// Whether `generation` is at least each of `bounds`; unproven without one.
-    pub fn of(generation: u64, bounds: &[u64]) -> Self {
+    /// Compares `generation` with `bounds`. It is proven if it is at least each bound, and unproven without bounds.
+    pub fn for_generation(generation: u64, bounds: &[u64]) -> Self {
         match bounds.iter().max() {
             None => Self::Unproven,
             Some(least) if *least <= generation => Self::Proven,
@@ -58,14 +59,14 @@ pub struct GenerationMemory {
 }
 
 impl GenerationMemory {
-    /// Reads the file; one that is not there remembers nothing.
+    /// Reads the file. A missing file remembers nothing.
     ///
     /// # Errors
-    /// The file holds something else, or the system refuses.
+    /// Fails if the file has other content or cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
         let mut memory = Self { path: path.into(), stores: BTreeMap::new() };
         let mut text = String::new();
-        let bad = |what| Err(Error::NotAMemory { path: path.into(), what });
+        let bad = |reason| Err(Error::NotAMemory { path: path.into(), reason });
         match unitape_tape::open_regular(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(memory),
             other => match other.with_context("open", path)?.take(BYTES_MAX + 1).read_to_string(&mut text) {
@@ -97,17 +98,17 @@ impl GenerationMemory {
         Ok(memory)
     }
 
-    /// The highest generation that was seen of the store with this id, in digits.
+    /// Looks up the highest generation that was seen of the store with this id. The id is in digits.
     pub fn generation(&self, store: &str) -> Option<u64> {
         self.stores.get(store).copied()
     }
 
-    /// Notes that this generation of the store was seen. A lower one than before changes nothing. The file is replaced as a
-    /// whole: killed at any moment, it has the state before or after. What others have noted since it was read stays: one writes at a
-    /// time, and reads it again.
+    /// Records that this generation of the store was seen. A lower generation than before changes nothing. The file is
+    /// replaced as a whole: a process that is killed leaves the state before or after. Records of other processes stay:
+    /// one process writes at a time, and reads the file again first.
     ///
     /// # Errors
-    /// The system's refusals.
+    /// Fails if the file cannot be read or replaced.
     pub fn remember(&mut self, store: &str, generation: u64) -> Result<()> {
         // A link stays, and the file behind it is replaced.
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
@@ -117,7 +118,7 @@ impl GenerationMemory {
         let lock = File::open(parent).with_context("open", parent)?;
         lock.lock().with_context("lock", parent)?;
         self.stores = Self::load(&path)?.stores;
-        if self.generation(store).is_some_and(|seen| seen >= generation) {
+        if self.generation(store).is_some_and(|last_generation| last_generation >= generation) {
             return Ok(());
         }
         self.stores.insert(store.to_owned(), generation);
@@ -140,7 +141,7 @@ impl GenerationMemory {
 mod tests {
     use super::*;
 
-    /// A generation that is forgotten lets an older store pass.
+    /// Fails if a generation is forgotten, because an older store would then pass.
     #[test]
     fn the_highest_generation_of_each_store_is_remembered() {
         let dir = tempfile::tempdir().unwrap();
@@ -151,11 +152,11 @@ mod tests {
         memory.remember(&b, 3).unwrap();
         memory.remember(&a, 7).unwrap();
         memory.remember(&a, 6).unwrap();
-        let again = GenerationMemory::load(&path).unwrap();
-        assert_eq!((again.generation(&a), again.generation(&b)), (Some(7), Some(3)));
+        let reloaded_memory = GenerationMemory::load(&path).unwrap();
+        assert_eq!((reloaded_memory.generation(&a), reloaded_memory.generation(&b)), (Some(7), Some(3)));
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEAD}\n{a} 7\n{b} 3\n"));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "another file is left");
-        // Two that have read the same file, through a link as well: neither forgets what the other one notes.
+        // Two processes that have read the same file, even through a link, must keep each other's records.
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let (mut first, mut second) =
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEAD}\n{a} 8\n{b} 4\n"));
     }
 
-    /// A file of something else would be replaced, and one that is cut would have forgotten stores.
+    /// Fails if a file of something else is replaced, or if a cut file passes that would have forgotten stores.
     #[test]
     fn what_is_no_memory_is_refused_and_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -199,7 +200,7 @@ mod tests {
             (&[0, 6], Freshness::RolledBack),
             (&[4, 5], Freshness::Proven),
         ] {
-            assert_eq!(Freshness::of(5, bounds), want, "{bounds:?}");
+            assert_eq!(Freshness::for_generation(5, bounds), want, "{bounds:?}");
         }
     }
 }

@@ -12,9 +12,9 @@
 //!  events ◀─scan──── all classes, in the order of the tape, byte for byte
 //! ```
 //!
-//! A scan returns every sealed event of every kind, with flags, extension, ordinal and position; only the ids are the
-//! store's. Rows need the key of the market data alone. A day is the UTC date of the event time. The layout, and what is in
-//! clear, are in `docs/formats-store.md`.
+//! A scan returns every sealed event of every kind, with flags, extension, ordinal and position. Only the ids are the
+//! store's own. Rows need only the key of the market data. A day is the UTC date of the event time.
+//! `docs/formats-store.md` draws the layout and lists the unencrypted parts.
 //!
 //! ```
 //! use unitape_model::{Dictionary, EventBuilder, EventKind, EventSchema, UnixNanos, flags};

@@ -8,8 +8,8 @@
 //! sealed JSON │ signature, 64 bytes
 //! ```
 //!
-//! It is written last, whole, under another name, and renamed into its place: a seal that is killed before that leaves the store
-//! as it was.
+//! It is written last, completely and under another name, and then renamed. A seal that is killed before that leaves
+//! the store unchanged.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -77,7 +77,7 @@ pub(crate) struct Manifest {
     pub parts: Vec<SealedPart>,
 }
 
-/// What one seal added to the dictionary.
+/// The names that a seal added to the dictionary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamesSegment {
@@ -103,7 +103,7 @@ pub(crate) struct TapeSealProgress {
     #[serde(with = "position_number")]
     pub last_position: Position,
     pub last_crc: u32,
-    /// Parts that are not in the store: retention had removed them, or they are damaged and were passed over.
+    /// Parts that are not in the store: retention had removed them, or they were damaged and skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<[u64; 2]>,
     /// Parts in the store that a repair of the tape accepted without a check.
@@ -154,12 +154,12 @@ impl SealedPart {
 }
 
 impl Manifest {
-    /// The path of the manifest.
+    /// Returns the path of the manifest.
     pub fn path(store: &Path) -> PathBuf {
         store.join(NAME)
     }
 
-    /// Name of the file that becomes the manifest.
+    /// Returns the path of the file that becomes the manifest.
     pub fn path_new(store: &Path) -> PathBuf {
         store.join("manifest.new")
     }
@@ -176,27 +176,27 @@ impl Manifest {
         Ok((manifest, keys))
     }
 
-    /// The manifest of a store that is made now, with a new key that signs.
+    /// Makes the manifest of a new store, with a new signing key.
     pub fn new(keys: &StoreKeys, random: &dyn Randomness) -> Result<Self> {
         let signing_key = keys.draw_signing_key(random)?;
         let signer = keys.signer(&signing_key).expect("it was just sealed");
         Ok(Self { public_key: signer.public(), signing_key, ..Self::default() })
     }
 
-    /// Reads what is sealed in the manifest's file.
+    /// Reads the sealed part of the manifest's file.
     pub fn from_body(body: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(body)
     }
 
-    /// The bytes of the manifest's file.
+    /// Writes the bytes of the manifest file.
     ///
     /// # Panics
-    /// If the key that signs is not one of this store: it is checked when a manifest is opened.
+    /// Panics if the signing key does not belong to this store. Opening a manifest checks this.
     pub fn encode(&self, keys: &StoreKeys, random: &dyn Randomness) -> Result<Vec<u8>> {
-        let plain = serde_json::to_vec(self).expect("plain data is always JSON");
+        let json = serde_json::to_vec(self).expect("plain data is always JSON");
         let mut body = self.clear(keys).into_bytes();
         let binding = manifest_binding(keys.store, &body);
-        keys.manifest.seal(random, &binding, &plain, &mut body)?;
+        keys.manifest.seal(random, &binding, &json, &mut body)?;
         let signer = keys.signer(&self.signing_key).expect("a manifest has the key that signs it");
         let signature = signer.sign(&signed_message(&body));
         body.extend_from_slice(&signature);
@@ -205,7 +205,7 @@ impl Manifest {
         Ok(bytes)
     }
 
-    /// The lines in clear behind the first one.
+    /// Writes the unencrypted lines after the first line.
     fn clear(&self, keys: &StoreKeys) -> String {
         use std::fmt::Write as _;
         let Self { public_key, generation, .. } = self;
@@ -228,7 +228,7 @@ impl Manifest {
         sync_dir(dir)
     }
 
-    /// The state of a tape.
+    /// Looks up the seal progress of a tape.
     pub fn tape(&self, tape: TapeId) -> Option<&TapeSealProgress> {
         self.tapes.iter().find(|t| t.tape == tape)
     }
@@ -237,19 +237,20 @@ impl Manifest {
 /// Fails unless there is a store in `dir`, in the format of this build: the checks that need no key.
 ///
 /// # Errors
-/// Not a store, a foreign version, or a damaged manifest.
+/// Fails if the directory is not a store, if the store has a foreign version, or if its manifest is damaged.
 pub fn check_format(dir: &Path) -> Result<()> {
     ManifestFile::parse(read(dir)?, &Manifest::path(dir)).map(drop)
 }
 
-/// The bytes of the manifest of the store in `dir`.
+/// Reads the bytes of the manifest of the store in `dir`.
 pub(crate) fn read(dir: &Path) -> Result<Vec<u8>> {
     let path = Manifest::path(dir);
     let mut bytes = Vec::new();
     let opened = match unitape_tape::open_regular(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let what = if dir.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
-            return Err(Error::NotAStore { path: dir.into(), what });
+            let reason =
+                if dir.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
+            return Err(Error::NotAStore { path: dir.into(), reason });
         }
         other => other.with_context("open", &path)?,
     };
@@ -273,12 +274,12 @@ pub(crate) struct ManifestFile {
 impl ManifestFile {
     /// Reads the part in clear.
     pub fn parse(bytes: Vec<u8>, path: &Path) -> Result<Self> {
-        let bad = |offset: usize, what: &str| Err(Error::damage(path, offset as u64, what));
+        let bad = |offset: usize, reason: &str| Err(Error::damage(path, offset as u64, reason));
         if bytes.len() as u64 > BYTES_MAX {
             return bad(bytes.len(), "longer than any manifest is");
         }
-        let line = |at: usize| {
-            let rest = bytes.get(at..)?;
+        let line = |start: usize| {
+            let rest = bytes.get(start..)?;
             let end = rest.iter().take(LINE_MAX).position(|b| *b == b'\n')?;
             std::str::from_utf8(&rest[..end]).ok()
         };
@@ -289,8 +290,8 @@ impl ManifestFile {
         if version != u64::from(FORMAT_VERSION) {
             return Err(Error::ForeignVersion {
                 path: path.into(),
-                found: version,
-                known: FORMAT_VERSION.into(),
+                version,
+                supported_version: FORMAT_VERSION.into(),
             });
         }
         let body_at = head.len() + 1;
@@ -306,49 +307,49 @@ impl ManifestFile {
         let Some((store, key_id, public_key, generation)) = parse_ids(&words) else {
             return bad(body_at, "it names no store, no keys and no generation");
         };
-        let (mut files, mut at) = (ListedFiles::new(), body_at + ids.len() + 1);
+        let (mut files, mut line_offset) = (ListedFiles::new(), body_at + ids.len() + 1);
         loop {
-            match line(at) {
+            match line(line_offset) {
                 Some("") => break,
                 Some(text) => {
                     let Some((path, digest)) = parse_listed(text) else {
-                        return bad(at, "a file that is none of ours");
+                        return bad(line_offset, "a file that is none of ours");
                     };
                     if files.last_key_value().is_some_and(|(last, _)| *last >= path) {
-                        return bad(at, "a file that is not in its order");
+                        return bad(line_offset, "a file that is not in its order");
                     }
                     files.insert(path, digest);
-                    at += text.len() + 1;
+                    line_offset += text.len() + 1;
                 }
-                None => return bad(at, "the list of files does not end"),
+                None => return bad(line_offset, "the list of files does not end"),
             }
         }
-        let sealed_at = at + 1;
+        let sealed_at = line_offset + 1;
         if bytes.len() < sealed_at + SIGNATURE_BYTES {
             return bad(sealed_at, "it is cut short");
         }
         Ok(Self { store, key_id, public_key, generation, files, bytes, body_at, sealed_at })
     }
 
-    /// Whether the file is signed with the key whose public half it names.
+    /// Returns whether the signature matches the public key that the file names.
     pub fn is_signed(&self) -> bool {
         let (body, signature) = self.bytes[self.body_at..].split_at(self.signature_at() - self.body_at);
         self.public_key.verify(&signed_message(body), signature)
     }
 
-    /// Where the signature begins.
+    /// Returns the offset of the signature.
     pub fn signature_at(&self) -> usize {
         self.bytes.len() - SIGNATURE_BYTES
     }
 
     /// Opens the sealed part, which opens beside its own part in clear alone.
     pub fn open(&mut self, keys: &StoreKeys, path: &Path) -> Result<Manifest> {
-        let (at, end) = (self.sealed_at, self.signature_at());
-        let binding = manifest_binding(self.store, &self.bytes[self.body_at..at]);
-        let plain = keys.manifest.open(&binding, &mut self.bytes[at..end]);
-        let bad = |what: &str| Error::damage(path, at as u64, what);
-        let plain = plain.ok_or_else(|| bad("it is not as it was sealed"))?;
-        let sealed = Manifest::from_body(plain).map_err(|e| bad(&e.to_string()))?;
+        let (sealed_offset, end) = (self.sealed_at, self.signature_at());
+        let binding = manifest_binding(self.store, &self.bytes[self.body_at..sealed_offset]);
+        let opened_part = keys.manifest.open(&binding, &mut self.bytes[sealed_offset..end]);
+        let bad = |reason: &str| Error::damage(path, sealed_offset as u64, reason);
+        let plaintext = opened_part.ok_or_else(|| bad("it is not as it was sealed"))?;
+        let sealed = Manifest::from_body(plaintext).map_err(|e| bad(&e.to_string()))?;
         let signer = keys.signer(&sealed.signing_key);
         if signer.is_none_or(|signer| signer.public() != self.public_key) {
             return Err(bad("the key that signs it is not the one that it names"));
@@ -366,7 +367,7 @@ fn parse_ids(words: &[&str]) -> Option<(StoreId, [u8; 16], PublicKey, u64)> {
     Some((StoreId(id(store)?), id(key)?, PublicKey(public), parse_number(generation)?))
 }
 
-/// Reads a line of the list of files. Paths are numbers and names of ours, and nothing else is taken for one.
+/// Reads a line of the list of files. A path has only unitape's own numbers and names; any other path is refused.
 fn parse_listed(line: &str) -> Option<(String, FileDigest)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [path, bytes, hash] = words[..] else { return None };
@@ -384,12 +385,12 @@ fn head_of(body: &[u8]) -> String {
     format!("{WORD} {FORMAT_VERSION} {:08x} {}\n", crc32c::crc32c(body), body.len())
 }
 
-/// What binds the sealed part: its place, and the part in clear before it.
+/// Returns the data that binds the sealed part: its place and the unencrypted part before it.
 fn manifest_binding(store: StoreId, clear: &[u8]) -> Vec<u8> {
     [Binding::new(Piece::Manifest, store).bytes(), clear].concat()
 }
 
-/// What is signed: format, and all behind the first line up to the signature.
+/// Returns the signed message: the format, and all bytes after the first line up to the signature.
 fn signed_message(body: &[u8]) -> Vec<u8> {
     [format!("{WORD} {FORMAT_VERSION}\n").as_bytes(), body].concat()
 }
@@ -435,7 +436,7 @@ mod tape_text {
     }
 }
 
-/// Numbers beyond what JSON readers keep.
+/// Numbers beyond the range of JSON readers.
 mod number_text {
     use super::*;
 
@@ -547,7 +548,7 @@ mod tests {
         }
     }
 
-    /// A manifest that is mistaken for another one loses days; one bit is enough.
+    /// Fails if a changed byte of a manifest goes unnoticed, because another manifest would lose days.
     #[test]
     fn it_comes_back_and_no_changed_byte_goes_unnoticed() {
         let dir = tempfile::tempdir().unwrap();
@@ -561,29 +562,29 @@ mod tests {
         let parse = |bytes: &[u8]| clear(bytes)?.open(&keys, dir.path());
         assert_eq!(parse(&good).unwrap(), manifest);
         assert!(clear(&good).unwrap().is_signed());
-        for at in 0..good.len() {
+        for byte_index in 0..good.len() {
             for bit in [1, 0x20, 0x80] {
                 let mut bad = good.clone();
-                bad[at] ^= bit;
-                assert!(parse(&bad).is_err(), "byte {at}");
+                bad[byte_index] ^= bit;
+                assert!(parse(&bad).is_err(), "byte {byte_index}");
             }
-            assert!(parse(&good[..at]).is_err(), "cut at {at}");
+            assert!(parse(&good[..byte_index]).is_err(), "cut at {byte_index}");
         }
-        // With its checksum made right, the signature still says so, and the tag of the sealed part, which is bound to the lines
-        // before it.
+        // With a correct checksum, the signature still shows the change. So does the tag of the sealed part, which is
+        // bound to the lines before it.
         let body_at = good.iter().position(|b| *b == b'\n').unwrap() + 1;
-        for at in 0..good.len() - body_at {
+        for body_index in 0..good.len() - body_at {
             let mut body = good[body_at..].to_vec();
-            body[at] ^= 1;
+            body[body_index] ^= 1;
             let bad = [head_of(&body).as_bytes(), &body].concat();
-            assert!(!clear(&bad).is_ok_and(|file| file.is_signed()), "byte {at}");
-            assert!(parse(&bad).is_err() || body.len() - at <= SIGNATURE_BYTES, "byte {at}");
+            assert!(!clear(&bad).is_ok_and(|file| file.is_signed()), "byte {body_index}");
+            assert!(parse(&bad).is_err() || body.len() - body_index <= SIGNATURE_BYTES, "byte {body_index}");
         }
-        let other = Manifest::load(dir.path(), &MasterKey::random(&SystemRandomness).unwrap());
-        assert!(matches!(other, Err(Error::WrongKey { .. })), "{other:?}");
+        let wrong_key_load = Manifest::load(dir.path(), &MasterKey::random(&SystemRandomness).unwrap());
+        assert!(matches!(wrong_key_load, Err(Error::WrongKey { .. })), "{wrong_key_load:?}");
     }
 
-    /// A path that leads out of the store would be read there.
+    /// Fails if a path leads out of the store, because unitape would read there.
     #[test]
     fn paths_of_files_are_ours_alone() {
         let hash = "0a".repeat(32);
@@ -610,14 +611,17 @@ mod tests {
     fn another_version_and_another_thing_are_told_apart() {
         let parse = |bytes: &[u8]| ManifestFile::parse(bytes.to_vec(), Path::new("manifest"));
         let version = parse(b"unitape-store 7 00000000 2\n{}");
-        assert!(matches!(version, Err(Error::ForeignVersion { found: 7, known: 1, .. })), "{version:?}");
+        assert!(
+            matches!(version, Err(Error::ForeignVersion { version: 7, supported_version: 1, .. })),
+            "{version:?}"
+        );
         let old = parse(b"unitape-store 0 00000000 2\n{}").unwrap_err().to_string();
         assert!(old.contains("seal its tapes again"), "{old}");
         let body = format!("{0} {0}\nsealed", "5a".repeat(16));
         let unsigned = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
         assert!(matches!(unsigned, Err(Error::Unsigned { .. })), "{unsigned:?}");
-        let other = parse(b"format = 1\n");
-        assert!(matches!(other, Err(Error::Damage { .. })), "{other:?}");
+        let other_format = parse(b"format = 1\n");
+        assert!(matches!(other_format, Err(Error::Damage { .. })), "{other_format:?}");
         let nothing = check_format(Path::new("no such directory"));
         assert!(matches!(nothing, Err(Error::NotAStore { .. })));
     }

@@ -31,7 +31,7 @@ pub struct RowScan<'a> {
     decoder: BlockDecoder,
     /// Days that are left to read, in order.
     days: VecDeque<Vec<DayFile<'a>>>,
-    /// Files of the day, and their blocks that may have something wanted.
+    /// Files of the day, and their blocks that may have a selected row.
     files: Vec<FileId>,
     blocks: Vec<DayBlock>,
     /// Windows of the day that are left, the next one last.
@@ -48,7 +48,7 @@ pub struct RowScan<'a> {
     progress: Option<Arc<StoreProgress>>,
 }
 
-/// A file that may have something wanted, and the rank of its tape.
+/// A file that may have a selected row, and the rank of its tape.
 #[derive(Clone, Copy, Debug)]
 struct DayFile<'a> {
     part: &'a SealedPart,
@@ -61,10 +61,10 @@ struct DayFile<'a> {
 struct DayBlock {
     file: usize,
     tape_rank: u32,
-    place: BlockLocation,
+    location: BlockLocation,
 }
 
-/// A row of the window: what orders it, and the line of the arena where its frame begins.
+/// A row of the window: its sort key, and the line of the arena where its frame begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RowKey {
     ts: i64,
@@ -124,7 +124,7 @@ impl<'a> RowScan<'a> {
         self
     }
 
-    /// The next row; none at the end.
+    /// Returns the next row, or `None` at the end.
     #[allow(clippy::should_implement_trait)] // lends its window, which an Iterator cannot
     pub fn next(&mut self) -> Option<EventRow<'_>> {
         while self.next == self.rows.len() {
@@ -142,12 +142,12 @@ impl<'a> RowScan<'a> {
         Some(EventRow { event, names: self.input.names })
     }
 
-    /// The damage found so far, its first 1,000 places.
+    /// Returns the first 1,000 problems found so far.
     pub fn problems(&self) -> &[Error] {
         &self.problems
     }
 
-    /// How many problems there were so far.
+    /// Counts the problems found so far.
     pub fn problem_count(&self) -> u64 {
         self.problem_count
     }
@@ -157,7 +157,7 @@ impl<'a> RowScan<'a> {
         self.failure.take()
     }
 
-    /// Looks for the blocks of a day that may have something wanted.
+    /// Finds the blocks of a day that may have a selected row.
     fn begin_day(&mut self, files: &[DayFile<'_>]) {
         self.files.clear();
         self.blocks.clear();
@@ -167,11 +167,15 @@ impl<'a> RowScan<'a> {
             let places = self.input.blocks.locations(&id, entry, &mut |e| problems.push(e));
             problems.into_iter().for_each(|e| self.problem(e));
             let index = self.files.len();
-            let wanted = places.into_iter().filter(|place| self.wanted.wants_block(place));
-            self.blocks.extend(wanted.map(|place| DayBlock { file: index, tape_rank: *tape_rank, place }));
+            let wanted = places.into_iter().filter(|location| self.wanted.wants_block(location));
+            self.blocks.extend(wanted.map(|block_location| DayBlock {
+                file: index,
+                tape_rank: *tape_rank,
+                location: block_location,
+            }));
             self.files.push(id);
         }
-        let heads = || self.blocks.iter().map(|block| &block.place.head);
+        let heads = || self.blocks.iter().map(|block| &block.location.head);
         let first = heads().map(|head| head.ts_min.0).min().unwrap_or(0);
         let last = heads().map(|head| head.ts_max.0).max().unwrap_or(0);
         if let Some(p) = &self.progress {
@@ -185,7 +189,7 @@ impl<'a> RowScan<'a> {
     /// Decodes the rows between two times, both of them included; or cuts the window in two, where that is too much at once.
     fn decode_window(&mut self, (from, to): (i64, i64)) {
         let is_met = |block: &DayBlock| {
-            let head = &block.place.head;
+            let head = &block.location.head;
             head.ts_min.0 <= to && head.ts_max.0 >= from
         };
         let estimate: u128 = self
@@ -193,7 +197,7 @@ impl<'a> RowScan<'a> {
             .iter()
             .filter(|block| is_met(block))
             .map(|block| {
-                let head = &block.place.head;
+                let head = &block.location.head;
                 let span = |first: i64, last: i64| (i128::from(last) - i128::from(first) + 1) as u128;
                 let inside = span(head.ts_min.0.max(from), head.ts_max.0.min(to));
                 u128::from(head.raw_bytes) * inside / span(head.ts_min.0, head.ts_max.0)
@@ -227,7 +231,7 @@ impl<'a> RowScan<'a> {
                 }
         });
         if failure.is_some() {
-            // Rows of half a window, and what is after them, would look like all there is.
+            // Otherwise the rows of half a window and the rows after them would look complete.
             self.rows.clear();
             self.windows.clear();
             self.days.clear();
@@ -241,18 +245,18 @@ impl<'a> RowScan<'a> {
         }
     }
 
-    /// Adds the wanted rows of a block to the window.
+    /// Adds the selected rows of a block to the window.
     fn decode_block(&mut self, block: &DayBlock, (from, to): (i64, i64)) -> Result<()> {
-        let DayBlock { file, tape_rank, place } = block;
+        let DayBlock { file, tape_rank, location } = block;
         let id = &self.files[*file];
-        let open = self.input.blocks.read(id, place, &[FieldClass::Market], &mut self.block)?;
-        let mut wanted = self.wanted.in_block(place.head.instrument);
+        let open = self.input.blocks.read(id, location, &[FieldClass::Market], &mut self.block)?;
+        let mut wanted = self.wanted.in_block(location.head.instrument);
         (wanted.from, wanted.to) = (UnixNanos(from).max(wanted.from), UnixNanos(to).min(wanted.to));
         self.batch.clear();
-        let decoded = self.decoder.decode(&open, &place.head, &wanted, &mut self.batch);
+        let decoded = self.decoder.decode(&open, &location.head, &wanted, &mut self.batch);
         decoded.map_err(|flaw| {
-            let offset = place.offset + flaw.offset as u64;
-            Error::block_damage(&self.input.blocks.path(id), place.head.number, offset, flaw.what)
+            let offset = location.offset + flaw.offset as u64;
+            Error::block_damage(&self.input.blocks.path(id), location.head.number, offset, flaw.reason)
         })?;
         for key in &self.batch.keys {
             let frame = self.batch.frame(key);
@@ -263,9 +267,9 @@ impl<'a> RowScan<'a> {
             debug_assert!(FrameHeader::read(frame).len_bytes() == frame.len());
         }
         if let Some(p) = &self.progress
-            && place.head.ts_max.0 <= to
+            && location.head.ts_max.0 <= to
         {
-            p.bytes.fetch_add(place.head.bytes.into(), Ordering::Relaxed);
+            p.bytes.fetch_add(location.head.bytes.into(), Ordering::Relaxed);
         }
         Ok(())
     }

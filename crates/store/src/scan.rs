@@ -18,10 +18,10 @@ use crate::seal::{STRIPE_BYTES_MAX, StoreProgress};
 use crate::selection::Selection;
 use crate::source::ScanInput;
 
-/// Which events are wanted; those that meet all of it.
+/// The filter of a scan. An event must meet all its conditions.
 #[derive(Clone, Debug, Default)]
 pub struct ScanFilter {
-    /// Instruments (an index is one; news that lists one of them is wanted too). All when empty.
+    /// Instruments (an index is an instrument; news that lists one of them is selected too). Empty selects all.
     pub symbols: Vec<String>,
     /// Event time from here on.
     pub from: Option<UnixNanos>,
@@ -49,7 +49,7 @@ pub struct StoredEvent<'a> {
 }
 
 impl<'a> StoredEvent<'a> {
-    /// The frame as an event.
+    /// Returns the frame as an event.
     #[inline]
     pub fn event(&self) -> Event<'a> {
         Event::new(self.frame).expect("only whole frames of known kinds are decoded")
@@ -94,12 +94,12 @@ struct GenerationReader {
     /// Blocks of each stripe: file and place.
     stripes: VecDeque<Vec<(u32, BlockLocation)>>,
     batch: FrameBatch,
-    at: usize,
+    key_index: usize,
 }
 
 impl GenerationReader {
     fn head(&self) -> Option<u64> {
-        self.batch.keys.get(self.at).map(|k| k.ordinal)
+        self.batch.keys.get(self.key_index).map(|k| k.ordinal)
     }
 }
 
@@ -143,7 +143,7 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// The next event; none at the end.
+    /// Returns the next event, or `None` at the end.
     #[allow(clippy::should_implement_trait)] // lends its batch, which an Iterator cannot
     pub fn next(&mut self) -> Option<StoredEvent<'_>> {
         let index = loop {
@@ -152,24 +152,24 @@ impl<'a> Scan<'a> {
                 [stream] if stream.head().is_some_and(|ordinal| ordinal < self.bound) => break 0,
                 _ => {}
             }
-            if let Some(index) = self.turn()? {
+            if let Some(index) = self.next_stream()? {
                 break index;
             }
         };
         let tape = self.tapes.front().expect("a tape while it is read").0;
         let stream = &mut self.active[index];
-        let key = stream.batch.keys[stream.at];
-        stream.at += 1;
+        let key = stream.batch.keys[stream.key_index];
+        stream.key_index += 1;
         let frame = stream.batch.frame(&key);
         Some(StoredEvent { tape, ordinal: key.ordinal, position: key.position, frame })
     }
 
-    /// The damage found so far, its first 1,000 places.
+    /// Returns the first 1,000 problems found so far.
     pub fn problems(&self) -> &[Error] {
         &self.problems
     }
 
-    /// How many problems there were so far.
+    /// Counts the problems found so far.
     pub fn problem_count(&self) -> u64 {
         self.problem_count
     }
@@ -179,9 +179,9 @@ impl<'a> Scan<'a> {
         self.failure.take()
     }
 
-    /// Sees to it that every stream has an event in hand, begins those whose time has come, and gives the one whose
-    /// turn it is. `None` at the end of everything, `Some(None)` when it has to be asked again.
-    fn turn(&mut self) -> Option<Option<usize>> {
+    /// Makes sure that every stream has a current event, and begins the streams whose time has come. Returns the stream
+    /// whose turn it is. Returns `None` at the end of all streams, and `Some(None)` if it must be called again.
+    fn next_stream(&mut self) -> Option<Option<usize>> {
         let mut i = 0;
         while i < self.active.len() {
             if self.active[i].head().is_some() || self.refill(i) {
@@ -208,7 +208,7 @@ impl<'a> Scan<'a> {
         Some(least)
     }
 
-    /// Looks for the blocks of a generation that may have something wanted.
+    /// Finds the blocks of a generation that may have a selected row.
     fn begin(&mut self, pending: &PendingGeneration<'_>) {
         let (mut files, mut stripes) = (Vec::new(), BTreeMap::<u32, Vec<(u32, BlockLocation)>>::new());
         let mut bytes = 0;
@@ -221,9 +221,9 @@ impl<'a> Scan<'a> {
                 let mut problems = Vec::new();
                 let places = self.input.blocks.locations(&id, entry, &mut |e| problems.push(e));
                 problems.into_iter().for_each(|e| self.problem(e));
-                for place in places.into_iter().filter(|p| self.wanted.wants_block(p)) {
-                    bytes += u64::from(place.head.bytes);
-                    stripes.entry(place.head.stripe).or_default().push((files.len() as u32, place));
+                for location in places.into_iter().filter(|p| self.wanted.wants_block(p)) {
+                    bytes += u64::from(location.head.bytes);
+                    stripes.entry(location.head.stripe).or_default().push((files.len() as u32, location));
                 }
                 files.push(id);
             }
@@ -233,24 +233,29 @@ impl<'a> Scan<'a> {
         }
         let mut batch = self.batches.pop().unwrap_or_default();
         batch.clear();
-        self.active.push(GenerationReader { files, stripes: stripes.into_values().collect(), batch, at: 0 });
+        self.active.push(GenerationReader {
+            files,
+            stripes: stripes.into_values().collect(),
+            batch,
+            key_index: 0,
+        });
     }
 
-    /// Reads stripes of an active stream until one has something; false when there are no more.
+    /// Reads stripes of an active stream until a stripe has an event. Returns false if there are no more stripes.
     fn refill(&mut self, index: usize) -> bool {
         while let Some(blocks) = self.active[index].stripes.pop_front() {
             let mut batch = std::mem::take(&mut self.active[index].batch);
             batch.clear();
             // Growing step by step would copy the rows before.
-            let heads = || blocks.iter().map(|(_, place)| &place.head);
+            let heads = || blocks.iter().map(|(_, location)| &location.head);
             let raw_bytes: usize = heads().map(|head| head.raw_bytes as usize).sum();
             let rows: usize = heads().map(|head| head.rows as usize).sum();
             let raw_bytes = raw_bytes.min(STRIPE_BYTES_MAX);
             batch.reserve(raw_bytes, rows.min(raw_bytes / LINE));
             let mut room = STRIPE_BYTES_MAX;
-            for (file, place) in blocks {
+            for (file, block_location) in blocks {
                 let id = self.active[index].files[file as usize];
-                let result = self.read(&id, &place, &mut room, &mut batch);
+                let result = self.read(&id, &block_location, &mut room, &mut batch);
                 match result {
                     Ok(()) => {}
                     Err(e @ Error::Answer(_)) => {
@@ -260,15 +265,15 @@ impl<'a> Scan<'a> {
                     Err(e) => self.problem(e),
                 }
                 if let Some(p) = &self.progress {
-                    p.bytes.fetch_add(place.head.bytes.into(), Ordering::Relaxed);
+                    p.bytes.fetch_add(block_location.head.bytes.into(), Ordering::Relaxed);
                 }
             }
-            batch.sort();
+            batch.sort_keys();
             if let Some(p) = &self.progress {
                 p.rows.fetch_add(batch.keys.len() as u64, Ordering::Relaxed);
             }
             let stream = &mut self.active[index];
-            (stream.batch, stream.at) = (batch, 0);
+            (stream.batch, stream.key_index) = (batch, 0);
             if !stream.batch.keys.is_empty() {
                 return true;
             }
@@ -276,32 +281,32 @@ impl<'a> Scan<'a> {
         false
     }
 
-    /// Adds the wanted rows of a block to `batch`.
+    /// Adds the selected rows of a block to `batch`.
     fn read(
         &mut self,
         id: &FileId,
-        place: &BlockLocation,
+        location: &BlockLocation,
         room: &mut usize,
         batch: &mut FrameBatch,
     ) -> Result<()> {
         let path = self.input.blocks.path(id);
-        let at = |offset: u64, what: &str| {
-            Err(Error::block_damage(&path, place.head.number, place.offset + offset, what))
+        let damage_at = |offset: u64, reason: &str| {
+            Err(Error::block_damage(&path, location.head.number, location.offset + offset, reason))
         };
-        // Before anything is made as large as the block says it is.
-        match room.checked_sub(place.head.raw_bytes as usize) {
+        // Before any memory of the stated size is allocated.
+        match room.checked_sub(location.head.raw_bytes as usize) {
             Some(left) => *room = left,
-            None => return at(0, "its stripe holds more than any that a seal writes"),
+            None => return damage_at(0, "its stripe holds more than any that a seal writes"),
         }
-        let block = self.input.blocks.read(id, place, &FieldClass::ALL, &mut self.block)?;
-        let wanted = self.wanted.in_block(place.head.instrument);
-        match self.decoder.decode(&block, &place.head, &wanted, batch) {
+        let block = self.input.blocks.read(id, location, &FieldClass::ALL, &mut self.block)?;
+        let wanted = self.wanted.in_block(location.head.instrument);
+        match self.decoder.decode(&block, &location.head, &wanted, batch) {
             Ok(()) => Ok(()),
-            Err(flaw) => at(flaw.offset as u64, flaw.what),
+            Err(flaw) => damage_at(flaw.offset as u64, flaw.reason),
         }
     }
 
-    /// Ends the scan: what is left cannot be read.
+    /// Ends the scan, because the rest cannot be read.
     fn fail(&mut self, failure: Error) {
         self.active.clear();
         self.tapes.clear();

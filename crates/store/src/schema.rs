@@ -9,7 +9,7 @@ use unitape_model::{EventKind, RowSchema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TickSchema {
-    /// Orders by id, and what was done with them: `order_new`, `order_amend`, `order_cancel`, `exec`.
+    /// Orders by id, and their changes: `order_new`, `order_amend`, `order_cancel`, `exec`.
     Mbo = 0,
     /// Levels of a book by price: `level`.
     Mbp = 1,
@@ -23,10 +23,10 @@ pub enum TickSchema {
     Definition = 5,
     /// Trading status and phases: `status`, `session`.
     Status = 6,
-    /// Levels and prices that nobody traded at: `index`, `ref_px`.
+    /// Levels and prices without trades: `index`, `ref_px`.
     Statistics = 7,
-    /// Client orders before they are in the market, and what became of quotes: `order_recv`, `parent`, `quote_reject`, `deal`,
-    /// `decision`.
+    /// Client orders before they are in the market, and the results of quotes: `order_recv`, `parent`, `quote_reject`,
+    /// `deal`, `decision`.
     Orders = 8,
     /// Parties, their holdings and lists: `party`, `position`, `list`.
     Reference = 9,
@@ -65,7 +65,7 @@ impl TickSchema {
         Self::Clock,
     ];
 
-    /// The home of a kind; none for bookkeeping, which is no event.
+    /// Returns the schema that keeps events of this kind. Returns `None` for bookkeeping, which is no event.
     pub const fn for_kind(kind: EventKind) -> Option<Self> {
         Some(match kind {
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
@@ -94,7 +94,7 @@ impl TickSchema {
         })
     }
 
-    /// The word for it: on the command line, in the manifest, and the name of its directory.
+    /// Returns the word for the schema. The command line, the manifest and the name of the directory use it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mbo => "mbo",
@@ -116,7 +116,7 @@ impl TickSchema {
         }
     }
 
-    /// The one of this name.
+    /// Finds the schema with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.name() == name)
     }
@@ -130,7 +130,7 @@ impl TickSchema {
         }
     }
 
-    /// The kinds that are kept under it.
+    /// Returns the event kinds that the schema keeps.
     pub fn kinds(self) -> impl Iterator<Item = EventKind> {
         EventKind::EVENTS.into_iter().filter(move |k| Self::for_kind(*k) == Some(self))
     }
@@ -146,7 +146,7 @@ impl fmt::Display for TickSchema {
 mod tests {
     use super::*;
 
-    /// A kind without a home would be dropped by every seal, unnoticed.
+    /// Fails if a kind has no schema, because every seal would drop it unnoticed.
     #[test]
     fn every_kind_has_one_home_and_every_home_has_a_kind() {
         for kind in EventKind::EVENTS {
@@ -161,7 +161,7 @@ mod tests {
         assert!(EventKind::META.into_iter().all(|k| TickSchema::for_kind(k).is_none()));
     }
 
-    /// A row has the columns of one kind: an event of another kind would panic at its first column.
+    /// Fails if a schema with rows keeps another kind, because such an event would panic at its first column.
     #[test]
     fn a_schema_with_rows_has_the_name_and_the_one_kind_of_them() {
         for rows in RowSchema::ALL {

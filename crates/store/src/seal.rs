@@ -36,7 +36,7 @@ pub struct SealOptions<'a> {
     pub stripe_bytes: usize,
     /// Rows of a block at most: 1 to 65,536.
     pub block_rows: usize,
-    /// Raised from outside: stop, and leave the store as it was.
+    /// A stop request from outside. The seal then leaves the store unchanged.
     pub stop: Option<&'a AtomicBool>,
     /// How far it is.
     pub progress: Option<&'a StoreProgress>,
@@ -69,7 +69,7 @@ pub(crate) const STRIPE_BYTES_MAX: usize = 1 << 30;
 pub struct StoreProgress {
     /// Bytes of tape, or of blocks, that have been read.
     pub bytes: AtomicU64,
-    /// The total, as far as it is known.
+    /// The total number of bytes known so far.
     pub bytes_total: AtomicU64,
     /// Rows sealed or given out.
     pub rows: AtomicU64,
@@ -78,7 +78,7 @@ pub struct StoreProgress {
 /// The result of a seal: the events, blocks and bytes that it added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SealReport {
-    /// Generation of what was added; none when nothing was.
+    /// The generation of the added parts, or `None` if nothing was added.
     pub generation: Option<u64>,
     /// Events.
     pub rows: u64,
@@ -96,23 +96,24 @@ pub struct SealReport {
     pub gap: Option<(Position, Position)>,
     /// Parts that were sealed although a repair had accepted them without a check.
     pub accepted: Vec<(Position, Position)>,
-    /// Damaged parts that the seal passed over.
+    /// Damaged parts that the seal skipped.
     pub damaged: DamagedParts,
-    /// Names whose definitions are lost, where damage was passed over.
+    /// Names whose definitions are lost in skipped damage.
     pub names: LostNameCounts,
     /// Files of the tape that are missing or short, although every sealed byte matches its checksum.
     pub unverified: UnverifiedBytes,
 }
 
-/// Seals what the store in `store` does not have yet of the tape in `tape`, with `key`. The store is made if there is none.
+/// Seals the new part of the tape in `tape` into the store in `store`, with `key`. Makes the store if there is none.
 ///
-/// Sealed is what is durable and matches its checksums: all of a tape that was closed, and what is before the durable
-/// position of one that somebody is writing, or whose writer died. Killed at any moment, it leaves the store as it
-/// was; run again, it does what is left to do, which may be nothing.
+/// A seal takes data that is durable and matches its checksums. Of a closed tape, this is everything. Of a tape whose
+/// writer is running or has died, it is the part before the durable position. A seal that is killed leaves the store
+/// unchanged. Another run does the remaining work, if any.
 ///
 /// # Errors
-/// A tape or store that is none or damaged, a tape whose checksums are missing, a tape that is another one than was sealed under its id, events that
-/// name what is not defined, a key that is not the store's, and the system's refusals. The store is then as it was.
+/// Fails if the tape or the store is missing or damaged, or if the tape lacks checksums. Fails if another tape was
+/// sealed under this id, or if events name an undefined id. Fails if the key is not the store's, or if the system
+/// refuses. The store is then as it was before.
 pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_>) -> Result<SealReport> {
     if !(1 << 10..=STRIPE_BYTES_MAX).contains(&options.stripe_bytes) {
         return Err(Error::Option("stripe_bytes must be 1 KiB to 1 GiB"));
@@ -140,10 +141,10 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     };
     let mut stripes =
         StripeWriter::new(store, SealId { tape: standing.id, generation, commit }, sealer, options);
-    let done = work.run(&mut names, &mut stripes)?;
+    let seal_end = work.run(&mut names, &mut stripes)?;
     sealed.accepted = accepted_ranges(tape);
-    sealed.accepted.retain(|(from, to)| *from < done.position && *to > work.from);
-    sealed.to = done.position.max(work.from);
+    sealed.accepted.retain(|(from, to)| *from < seal_end.position && *to > work.from);
+    sealed.to = seal_end.position.max(work.from);
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
     sealed.names = work.names.lost_names();
@@ -180,7 +181,7 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     }
     manifest.day_keys = std::mem::take(&mut stripes.sealer.days);
     manifest.generation = generation;
-    note(&mut manifest, standing.id, options.date, &done);
+    record_progress(&mut manifest, standing.id, options.date, &seal_end);
     note_parts(&mut manifest, standing.id, &sealed);
     manifest.store(store, &keys, options.random)?;
     stripes.keep();
@@ -197,7 +198,7 @@ struct SealEnd {
 }
 
 /// Writes into the manifest how far the tape is sealed now.
-fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &SealEnd) {
+fn record_progress(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, seal_end: &SealEnd) {
     let index = manifest.tapes.iter().position(|t| t.tape == tape).unwrap_or_else(|| {
         let (days, last_position, last_crc) = (BTreeMap::new(), Position(0), 0);
         let (sealed, missing, unverified) = (Position(0), Vec::new(), Vec::new());
@@ -214,14 +215,14 @@ fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &SealEnd
     });
     let state = &mut manifest.tapes[index];
     match date {
-        Some(day) => _ = state.days.insert(day, done.position),
+        Some(day) => _ = state.days.insert(day, seal_end.position),
         None => {
-            state.sealed = done.position;
-            state.days.retain(|_, through| *through > done.position);
+            state.sealed = seal_end.position;
+            state.days.retain(|_, through| *through > seal_end.position);
         }
     }
-    if done.last_position >= state.last_position {
-        (state.last_position, state.last_crc) = (done.last_position, done.last_crc);
+    if seal_end.last_position >= state.last_position {
+        (state.last_position, state.last_crc) = (seal_end.last_position, seal_end.last_crc);
     }
 }
 
@@ -237,7 +238,7 @@ fn note_parts(manifest: &mut Manifest, tape: TapeId, report: &SealReport) {
     }
 }
 
-/// A tape being read, with what its ids mean.
+/// A tape that is being read, with the meaning of its ids.
 struct TapeSealer<'a> {
     reader: Reader,
     tape: TapeId,
@@ -265,7 +266,7 @@ impl<'a> TapeSealer<'a> {
         let of_day = options.date.and_then(|d| days.get(&d)).copied().unwrap_or_default();
         let from = state.map_or(Position(0), |s| s.sealed).max(of_day);
         let gap = (standing.first > from).then_some((from, standing.first));
-        // The log has all definitions up to what is durable, at least; the rest must be met on the tape.
+        // The log has at least all definitions up to the durable position. The tape has the others.
         let start = from.min(standing.durable);
         let start = if start <= standing.first { StartPosition::Oldest } else { StartPosition::At(start) };
         let read = ReadOptions { skip_damage: options.skip_damage, ..ReadOptions::default() };
@@ -281,8 +282,9 @@ impl<'a> TapeSealer<'a> {
             }
             names
         };
-        let (mut names, mut lost) = (table(), LostDefinitions::new(dir, options.skip_damage));
-        match lost.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop)) {
+        let (mut names, mut lost_definitions) = (table(), LostDefinitions::new(dir, options.skip_damage));
+        match lost_definitions.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))
+        {
             // All that the log has can be met on the tape once more.
             Err(_) if standing.first.0 == 0 => (reader, names) = (open(StartPosition::Oldest)?, table()),
             other => other?,
@@ -307,9 +309,9 @@ impl<'a> TapeSealer<'a> {
 
     /// Reads to the end, or as far as it may seal.
     fn run(&mut self, store: &mut TokenDictionary, stripes: &mut StripeWriter<'_>) -> Result<SealEnd> {
-        let mut done = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0 };
+        let mut seal_end = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0 };
         let mut scratch = Vec::new();
-        // The run borrows the reader, and what is done with it the rest.
+        // The run borrows the reader, so the other fields are borrowed apart.
         let Self { reader, tape, options, from, days, limit, names, tokens, source_tokens, .. } = self;
         'tape: while let Some(run) = reader.next_run(RUN_BYTES)? {
             if options.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
@@ -330,7 +332,8 @@ impl<'a> TapeSealer<'a> {
                 let event = match Event::new(frame) {
                     // A user's bytes: no tick, and of no day.
                     None if TopicMessage::from_frame(frame).is_some() => {
-                        (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
+                        (seal_end.position, seal_end.last_position) =
+                            (position.plus(frame.len() as u64), position);
                         ordinal += 1;
                         continue;
                     }
@@ -340,12 +343,13 @@ impl<'a> TapeSealer<'a> {
                             refused = Some((position, flaw.to_string()));
                             break;
                         }
-                        (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
+                        (seal_end.position, seal_end.last_position) =
+                            (position.plus(frame.len() as u64), position);
                         continue;
                     }
                 };
                 if options.skip_damage {
-                    // For names from the log; what has none is refused below.
+                    // For names from the log. A name without a definition is refused below.
                     _ = names.admit(&event);
                 }
                 let (kind, day) = (event.kind(), Day::of_event(&event));
@@ -356,9 +360,9 @@ impl<'a> TapeSealer<'a> {
                     scratch[..4].fill(0);
                     let plan = EventKindLayout::for_schema(event.schema());
                     let change = |dict: NameKind, id: u32| -> std::result::Result<u32, IdRefusal> {
-                        let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
-                        if known != 0 {
-                            return Ok(known);
+                        let known_token = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
+                        if known_token != 0 {
+                            return Ok(known_token);
                         }
                         let name = names.name(dict, id).ok_or(FrameFault::Undefined { dict, id })?;
                         let token = store.intern(dict, name)?;
@@ -366,9 +370,9 @@ impl<'a> TapeSealer<'a> {
                         Ok(token)
                     };
                     let source = event.source();
-                    let known = source_tokens.get(source as usize).copied().unwrap_or(0);
+                    let source_token = source_tokens.get(source as usize).copied().unwrap_or(0);
                     let changed = plan.change_ids(&mut scratch, change).and_then(|()| {
-                        if source != 0 && known == 0 {
+                        if source != 0 && source_token == 0 {
                             let defined = names.source(source).ok_or(FrameFault::UndefinedSource(source))?;
                             let token = store.intern_source(*tape, source, &defined.frame)?;
                             remember(source_tokens, source, token);
@@ -378,8 +382,8 @@ impl<'a> TapeSealer<'a> {
                     let schema = match changed {
                         Ok(schema) => schema,
                         Err(IdRefusal::Store(e)) => return Err(e),
-                        Err(IdRefusal::Frame(what)) => {
-                            refused = Some((position, what.to_owned()));
+                        Err(IdRefusal::Frame(reason)) => {
+                            refused = Some((position, reason.to_owned()));
                             break;
                         }
                         Err(IdRefusal::Flaw(flaw)) => {
@@ -401,11 +405,11 @@ impl<'a> TapeSealer<'a> {
                     stripes.push(key, &scratch, ordinal, position)?;
                     rows += 1;
                 }
-                (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
+                (seal_end.position, seal_end.last_position) = (position.plus(frame.len() as u64), position);
                 ordinal += 1;
             }
-            if let Some((position, what)) = refused {
-                reader.refuse(position, &what)?;
+            if let Some((position, refusal_reason)) = refused {
+                reader.refuse(position, &refusal_reason)?;
             }
             if let Some(p) = options.progress {
                 p.bytes.fetch_add(read_bytes, Ordering::Relaxed);
@@ -413,15 +417,16 @@ impl<'a> TapeSealer<'a> {
             }
         }
         if reader.unverified().bytes > 0
-            && let (Some(from), Some((path, what))) = (reader.unverified().from, &reader.unverified().first)
+            && let (Some(from), Some((path, unchecked_reason))) =
+                (reader.unverified().from, &reader.unverified().first)
         {
-            return Err(Error::Unchecked { path: path.clone(), from, what: what.clone() });
+            return Err(Error::Unchecked { path: path.clone(), from, reason: unchecked_reason.clone() });
         }
-        if done.position > Position(0) {
-            let frame = reader.frame_at(done.last_position)?;
-            done.last_crc = crc32c::crc32c(frame.bytes);
+        if seal_end.position > Position(0) {
+            let frame = reader.frame_at(seal_end.last_position)?;
+            seal_end.last_crc = crc32c::crc32c(frame.bytes);
         }
-        Ok(done)
+        Ok(seal_end)
     }
 }
 
@@ -448,13 +453,13 @@ impl From<Error> for IdRefusal {
 }
 
 impl From<&'static str> for IdRefusal {
-    fn from(what: &'static str) -> Self {
-        Self::Frame(what)
+    fn from(reason: &'static str) -> Self {
+        Self::Frame(reason)
     }
 }
 
-/// Notes the token of an id. Ids of a tape are given one after the other, so a table of them is dense; one that is
-/// far beyond all names that are defined never gets here.
+/// Records the token of an id. The ids of a tape are consecutive, so a table of them is dense. An id far beyond all
+/// defined names never gets here.
 fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
     let index = id as usize;
     if tokens.len() <= index {
@@ -463,12 +468,12 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
     tokens[index] = token;
 }
 
-/// Whether the tape still reads as it did when it was sealed.
+/// Fails if the tape no longer reads as it did when it was sealed.
 fn check_last(reader: &mut Reader, state: &TapeSealProgress, dir: &Path, skip_damage: bool) -> Result<()> {
-    let other = |what| Error::OtherTape { tape: state.tape, sealed: state.sealed, what };
+    let other_tape = |difference| Error::OtherTape { tape: state.tape, sealed: state.sealed, difference };
     match reader.frame_at(state.last_position) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
-        Ok(_) => Err(other("its last frame that was sealed is another one now")),
+        Ok(_) => Err(other_tape("its last frame that was sealed is another one now")),
         Err(unitape_tape::Error::Retained { .. }) => Ok(()),
         Err(unitape_tape::Error::Damage { .. }) if skip_damage => Ok(()),
         // Within a frame of another tape no sum matches. A walk from the segment's start finds that no frame starts there.
@@ -478,9 +483,9 @@ fn check_last(reader: &mut Reader, state: &TapeSealProgress, dir: &Path, skip_da
                 Err(unitape_tape::Error::NoFrame(_))
             ) =>
         {
-            Err(other("its last frame that was sealed is not there now"))
+            Err(other_tape("its last frame that was sealed is not there now"))
         }
-        Err(unitape_tape::Error::NoFrame(_)) => Err(other("it ends before that now")),
+        Err(unitape_tape::Error::NoFrame(_)) => Err(other_tape("it ends before that now")),
         Err(e) => Err(e.into()),
     }
 }
@@ -488,8 +493,8 @@ fn check_last(reader: &mut Reader, state: &TapeSealProgress, dir: &Path, skip_da
 fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error {
     match error {
         unitape_tape::Error::NoFrame(_) => {
-            let what = "no frame starts or ends there now";
-            Error::OtherTape { tape, sealed, what }
+            let difference = "no frame starts or ends there now";
+            Error::OtherTape { tape, sealed, difference }
         }
         other => other.into(),
     }
@@ -498,7 +503,7 @@ fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error 
 /// Fails if `store` is a directory of something else, where a seal makes no store.
 ///
 /// # Errors
-/// It is not empty and has no manifest, or it cannot be listed.
+/// Fails if `store` is not empty and has no manifest, or if it cannot be listed.
 pub fn check_place(store: &Path) -> Result<()> {
     if Manifest::path(store).exists() || !store.exists() {
         return Ok(());
@@ -507,8 +512,8 @@ pub fn check_place(store: &Path) -> Result<()> {
         let name = entry.with_context("list", store)?.file_name();
         // A first seal that was killed at once leaves these two files.
         if name != LOCK && name != "manifest.new" {
-            let what = "it is not empty, and there is no manifest in it";
-            return Err(Error::NotAStore { path: store.into(), what });
+            let reason = "it is not empty, and there is no manifest in it";
+            return Err(Error::NotAStore { path: store.into(), reason });
         }
     }
     Ok(())
@@ -516,7 +521,7 @@ pub fn check_place(store: &Path) -> Result<()> {
 
 pub(crate) const LOCK: &str = "store.lock";
 
-/// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
+/// Takes the lock, makes the store if there is none, and removes the files of a killed seal.
 fn open_for_sealing(
     store: &Path,
     master: &MasterKey,
@@ -548,8 +553,8 @@ fn open_for_sealing(
     Ok((lock, manifest, keys))
 }
 
-/// Removes files of generations that the manifest does not know, and directories that are empty then. Only what has
-/// our names is looked at.
+/// Removes files of generations that the manifest does not know, and directories that are empty then. Only files with a
+/// store's names are considered.
 fn clean(store: &Path, generation: u64) -> Result<()> {
     for day in subdirectories(store, |name| name.parse::<Day>().is_ok())? {
         for schema in subdirectories(&day, |name| TickSchema::from_name(name).is_some())? {
@@ -569,14 +574,14 @@ fn clean(store: &Path, generation: u64) -> Result<()> {
 }
 
 fn subdirectories(dir: &Path, ours: impl Fn(&str) -> bool) -> Result<Vec<std::path::PathBuf>> {
-    let mut found = Vec::new();
+    let mut dirs = Vec::new();
     for entry in fs::read_dir(dir).with_context("list", dir)? {
         let entry = entry.with_context("list", dir)?;
         if entry.file_name().to_str().is_some_and(&ours) && entry.path().is_dir() {
-            found.push(entry.path());
+            dirs.push(entry.path());
         }
     }
-    Ok(found)
+    Ok(dirs)
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Which parts, files, blocks and rows a query wants.
+//! Selects the parts, files, blocks and rows for a query.
 
 use unitape_model::{Dictionary, EventField, EventKind, EventSchema, InstrumentId, NameKind, UnixNanos};
 
@@ -17,20 +17,20 @@ const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub rows: RowFilter,
-    /// Tokens of instruments, sorted; none: all.
+    /// Tokens of instruments, sorted. `None` selects all.
     instruments: Option<Vec<InstrumentId>>,
     pub schemas: Vec<TickSchema>,
     date: Option<Day>,
-    /// No event can be wanted.
+    /// Whether no event can be selected.
     pub is_empty: bool,
 }
 
 impl Selection {
     /// Reads a filter. Fails if it has a name that is unknown.
     pub fn new(names: &Dictionary, filter: &ScanFilter) -> Result<Self> {
-        let token = |kind: NameKind, sort, name: &String| {
+        let token = |kind: NameKind, kind_name, name: &String| {
             let token = names.get(kind, name.as_bytes());
-            token.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
+            token.ok_or_else(|| Error::UnknownName { kind: kind_name, name: name.clone() })
         };
         let symbols = filter.symbols.iter().map(|symbol| token(NameKind::Instrument, "symbol", symbol));
         let venue = filter.venue.as_ref().map(|venue| token(NameKind::Venue, "venue", venue));
@@ -69,7 +69,7 @@ impl Selection {
         }
     }
 
-    /// Whether a file may have something wanted.
+    /// Returns whether a file may have a wanted row.
     pub fn wants_file(&self, part: &SealedPart, entry: &FileEntry) -> bool {
         !self.is_empty
             && self.date.is_none_or(|date| date == part.date)
@@ -78,9 +78,9 @@ impl Selection {
             && entry.ts_max >= self.rows.from.0
     }
 
-    /// Whether a block may have something wanted.
-    pub fn wants_block(&self, place: &BlockLocation) -> bool {
-        let (head, plan) = (&place.head, place.head.layout());
+    /// Returns whether a block may have a wanted row.
+    pub fn wants_block(&self, location: &BlockLocation) -> bool {
+        let (head, plan) = (&location.head, location.head.layout());
         let instrument = self.instruments.as_ref().is_none_or(|list| {
             list.binary_search(&head.instrument).is_ok()
                 || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())
@@ -91,7 +91,7 @@ impl Selection {
             && head.ts_max >= self.rows.from
     }
 
-    /// Whether a file may have a block of this instrument, or of none, that has something wanted.
+    /// Returns whether a file may have a wanted row in a block of this instrument, or in a block without an instrument.
     pub fn wants_instrument(&self, schema: TickSchema, instrument: InstrumentId) -> bool {
         let has_list = |kind: EventKind| {
             EventSchema::for_kind(kind).fields.iter().any(|f| f.field == EventField::Instrs)
@@ -102,12 +102,13 @@ impl Selection {
         })
     }
 
-    /// Whether rows of a block that it wants must be read to know whether one is wanted.
+    /// Returns whether the reader must read the rows of a wanted block to know whether the block has a wanted row.
     pub fn depends_on_rows(&self, instrument: InstrumentId) -> bool {
         self.rows.venue.is_some() || (self.instruments.is_some() && instrument == NO_INSTRUMENT)
     }
 
-    /// The filter on the rows of a block: of one without an instrument, the lists in its rows are looked at.
+    /// Returns the filter on the rows of a block. In a block without an instrument, the filter searches the instrument
+    /// lists of the rows.
     pub fn in_block(&self, instrument: InstrumentId) -> RowFilter {
         let listed = |list: &Vec<InstrumentId>| {
             instrument == NO_INSTRUMENT && list.binary_search(&NO_INSTRUMENT).is_err()

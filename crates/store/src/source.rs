@@ -1,4 +1,4 @@
-//! Sources of blocks: the files of a store, or what a server sends of them. Scans read from either in the same way.
+//! Sources of blocks: the files of a store, or the blocks that a server sends. Scans read from both in the same way.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::StoreKeys;
 use crate::manifest::{FileEntry, Manifest, SealedPart};
 
-/// What a scan reads: the parts that belong to it, their names, and their blocks.
+/// The input of a scan: its parts, their names and their blocks.
 #[derive(Debug)]
 pub(crate) struct ScanInput<'a> {
     /// Tapes, in the order of their first seal.
@@ -25,7 +25,7 @@ pub(crate) struct ScanInput<'a> {
 
 /// Finds and opens blocks.
 pub(crate) trait BlockSource: fmt::Debug {
-    /// Returns the blocks of a file that can be found, in their order, and gives `problem` what is wrong with the file.
+    /// Returns the blocks of a file that can be found, in order. Passes the problems of the file to `problem`.
     fn locations(
         &mut self,
         id: &FileId,
@@ -36,7 +36,7 @@ pub(crate) trait BlockSource: fmt::Debug {
     /// Reads a block into `block`, and opens its chunks of `classes`.
     ///
     /// # Errors
-    /// Fails with [`Error::Answer`] if no more blocks can be read, and with another error if this one cannot.
+    /// Fails with [`Error::Answer`] if no more blocks can be read, and with another error if this block cannot be read.
     fn read<'b>(
         &mut self,
         id: &FileId,
@@ -67,7 +67,7 @@ impl<'a> StoredBlocks<'a> {
         Self { dir, keys, opener: BlockOpener::new(keys, &manifest.day_keys), open: Vec::new() }
     }
 
-    /// Returns the index of a file among those that are open; opens it if it is not.
+    /// Returns the index of a file among the open files, and opens it if necessary.
     fn open(&mut self, id: &FileId) -> Result<usize> {
         if let Some(index) = self.open.iter().rposition(|(open, _)| open == id) {
             return Ok(index);
@@ -105,12 +105,12 @@ impl BlockSource for StoredBlocks<'_> {
         block: &'b mut Vec<u8>,
     ) -> Result<OpenBlock<'b>> {
         let index = self.open(id).map_err(|e| {
-            // The system may have refused it now alone, which says nothing of the store.
+            // The system may have refused it only now, which is no evidence about the store.
             if !matches!(&e, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound) {
                 return e;
             }
-            let what = format!("its file cannot be opened any more: {e}");
-            Error::block_damage(&self.path(id), location.head.number, location.offset, what)
+            let reason = format!("its file cannot be opened any more: {e}");
+            Error::block_damage(&self.path(id), location.head.number, location.offset, reason)
         })?;
         self.opener.read(&self.open[index].1, id, location, classes, block)
     }

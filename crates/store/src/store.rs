@@ -92,9 +92,9 @@ pub struct StoredTotals {
     pub bytes: u64,
     /// Bytes of its frames on the tape.
     pub raw_bytes: u64,
-    /// First event time; none where there are no events.
+    /// The first event time, or `None` if there are no events.
     pub ts_min: Option<UnixNanos>,
-    /// Last event time, likewise.
+    /// The last event time, or `None` if there are no events.
     pub ts_max: Option<UnixNanos>,
 }
 
@@ -111,7 +111,7 @@ impl StoredTotals {
 }
 
 impl StoreSummary {
-    /// All days together.
+    /// Sums the totals of all days.
     pub fn all(&self) -> StoredTotals {
         let mut all = StoredTotals::default();
         self.days.values().for_each(|d| all.add(&d.all));
@@ -123,19 +123,20 @@ impl Store {
     /// Opens the store in `dir` with its key.
     ///
     /// # Errors
-    /// Not a store, a foreign version, another store's key, or a damaged manifest or dictionary.
+    /// Fails if the directory is not a store, or if the store has a foreign version, another key, or a damaged manifest
+    /// or dictionary.
     pub fn open(dir: &Path, key: &MasterKey) -> Result<Self> {
         let (manifest, keys) = Manifest::load(dir, key)?;
         let names = TokenDictionary::load(dir, &keys, &manifest.names)?;
         Ok(Self { dir: dir.to_owned(), manifest, keys, names })
     }
 
-    /// Its directory.
+    /// Returns the directory of the store.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Names and their tokens, which are the ids in scanned frames.
+    /// Returns the names and their tokens. The ids in scanned frames are these tokens.
     pub fn names(&self) -> &Dictionary {
         &self.names.names
     }
@@ -145,7 +146,7 @@ impl Store {
         self.names.sources()
     }
 
-    /// The summary of the store, from the manifest alone.
+    /// Makes the summary of the store from the manifest alone.
     pub fn info(&self) -> StoreSummary {
         let mut info = StoreSummary {
             generation: self.manifest.generation,
@@ -166,7 +167,7 @@ impl Store {
                     blocks: f.blocks.into(),
                     bytes: f.bytes,
                     raw_bytes: f.raw_bytes,
-                    // An undated event has no time, only a number in its place.
+                    // An undated event has no time; its time field holds only a number.
                     ts_min: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_min)),
                     ts_max: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_max)),
                 };
@@ -186,8 +187,9 @@ impl Store {
                 match std::fs::metadata(&path) {
                     Ok(meta) if meta.len() == f.bytes => {}
                     Ok(meta) => {
-                        let what = format!("{} bytes long, not {} as the manifest says", meta.len(), f.bytes);
-                        problems.push(Error::damage(&path, meta.len().min(f.bytes), what));
+                        let reason =
+                            format!("{} bytes long, not {} as the manifest says", meta.len(), f.bytes);
+                        problems.push(Error::damage(&path, meta.len().min(f.bytes), reason));
                     }
                     Err(source) => problems.push(Error::Io { doing: "look at", path, source }),
                 }
@@ -196,7 +198,7 @@ impl Store {
         problems
     }
 
-    /// Returns what scans read.
+    /// Returns the input of scans.
     fn input(&self) -> ScanInput<'_> {
         ScanInput {
             tapes: self.manifest.tapes.iter().map(|tape| tape.tape).collect(),
@@ -206,18 +208,18 @@ impl Store {
         }
     }
 
-    /// Begins to read the events that `filter` wants.
+    /// Begins to read the events that `filter` selects.
     ///
     /// # Errors
-    /// A symbol or a venue that no event in the store has.
+    /// Fails if no event in the store has the symbol or the venue.
     pub fn scan(&self, filter: &ScanFilter) -> Result<Scan<'_>> {
         Scan::new(self.input(), filter)
     }
 
-    /// Begins to read the rows of `schema` that `filter` wants; its own schemas are not looked at.
+    /// Begins to read the rows of `schema` that `filter` selects. The schemas of the filter are ignored.
     ///
     /// # Errors
-    /// A symbol or a venue that no event in the store has, or a schema without rows.
+    /// Fails if no event in the store has the symbol or the venue, or if the schema has no rows.
     pub fn rows(&self, schema: TickSchema, filter: &ScanFilter) -> Result<RowScan<'_>> {
         RowScan::new(self.input(), schema, filter)
     }

@@ -1,7 +1,7 @@
 //! Rows on their way to the disk: one buffer for each day, kind and instrument, emptied together.
 //!
-//! The blocks that are written together, of one stretch of tape, are a *stripe*. Stripes of a seal follow one
-//! another, so that a scan which wants the order of the tape never holds more than one of them.
+//! The blocks that are written together, from one part of the tape, are a *stripe*. Stripes of a seal follow one
+//! another. So a scan in the order of the tape holds at most one stripe of a seal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub(crate) struct StripeWriter<'a> {
     encoder: BlockEncoder,
     out: Vec<u8>,
     /// Files are removed again unless the seal gets to its end.
-    done: bool,
+    is_finished: bool,
 }
 
 impl<'a> StripeWriter<'a> {
@@ -82,7 +82,7 @@ impl<'a> StripeWriter<'a> {
             files: BTreeMap::new(),
             encoder: BlockEncoder::default(),
             out: Vec::new(),
-            done: false,
+            is_finished: false,
         }
     }
 
@@ -107,7 +107,7 @@ impl<'a> StripeWriter<'a> {
         Ok(())
     }
 
-    /// Writes what has been gathered.
+    /// Writes the gathered rows.
     pub fn flush(&mut self) -> Result<()> {
         let mut buffers = std::mem::take(&mut self.buffers);
         // Stable: buffers of one key stay in the order of the tape.
@@ -130,8 +130,10 @@ impl<'a> StripeWriter<'a> {
             for (key, rows) in run {
                 let number = file.entry.blocks + headers.len() as u32;
                 let layout = EventSchema::for_layout(key.kind, key.layout).expect("the layout of an event");
-                let place = BlockPlace { file: id, instrument: key.instrument, stripe: self.stripe, number };
-                let header = self.encoder.encode(layout, &place, rows, &mut self.sealer, &mut self.out)?;
+                let block_place =
+                    BlockPlace { file: id, instrument: key.instrument, stripe: self.stripe, number };
+                let header =
+                    self.encoder.encode(layout, &block_place, rows, &mut self.sealer, &mut self.out)?;
                 headers.push(header);
             }
             file.append(&self.out, &headers)?;
@@ -165,9 +167,9 @@ impl<'a> StripeWriter<'a> {
         Ok(&self.files)
     }
 
-    /// The manifest names the files now.
+    /// Keeps the written files, because the manifest names them now.
     pub fn keep(&mut self) {
-        self.done = true;
+        self.is_finished = true;
     }
 }
 
@@ -176,7 +178,7 @@ const POOL_MAX: usize = 65_536;
 
 impl Drop for StripeWriter<'_> {
     fn drop(&mut self) {
-        if !self.done {
+        if !self.is_finished {
             for file in self.files.values() {
                 // A file that cannot be removed now does no harm: the next seal removes it.
                 _ = std::fs::remove_file(file.path());

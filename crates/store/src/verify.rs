@@ -1,7 +1,8 @@
 //! A store compared with its manifest: the signature, every file, and with the master key every block.
 //!
-//! Three things are checked, each with what it needs. The signature and the list of files need the public key alone, and every byte
-//! of every file is under one of the two. That blocks open, decode and are as many as the manifest says needs the master key.
+//! Verification checks three things. The signature and the list of files need only the public key, and one of the two
+//! covers every byte of every file. The third check needs the master key: that blocks open, decode and have the number
+//! in the manifest.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -25,7 +26,7 @@ use crate::scan::PROBLEMS_MAX;
 use crate::schema::TickSchema;
 use crate::seal::{LOCK, StoreProgress};
 
-/// What a store is checked with.
+/// The key for a check of a store.
 #[derive(Clone, Copy, Debug)]
 pub enum VerifyKey<'a> {
     /// The master key: blocks are opened too.
@@ -46,7 +47,7 @@ pub struct VerifyOptions<'a> {
 /// The sort of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
-    /// A file is not as it was sealed.
+    /// A file changed after it was sealed.
     Changed,
     /// A file of the store is not there.
     Missing,
@@ -59,7 +60,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Its name in output.
+    /// Returns the word that output uses for this finding.
     pub fn name(self) -> &'static str {
         match self {
             Self::Changed => "changed",
@@ -70,7 +71,7 @@ impl FindingKind {
         }
     }
 
-    /// What to do about it.
+    /// Returns the advice to the user.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Changed | Self::Missing => {
@@ -82,7 +83,7 @@ impl FindingKind {
         }
     }
 
-    /// Whether the store is not intact because of it.
+    /// Returns whether the finding means that the store is not intact.
     pub fn is_problem(self) -> bool {
         self != Self::LeftOver
     }
@@ -95,22 +96,22 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The file or directory.
     pub path: PathBuf,
-    /// Number of the block in the file, from 0, where it is one.
+    /// The number of the block in the file, from 0, if a block is concerned.
     pub block: Option<u32>,
-    /// Byte offset in the file, where it is known.
+    /// The byte offset in the file, if it is known.
     pub offset: Option<u64>,
     /// The finding, in words.
-    pub what: String,
+    pub problem: String,
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// The id of the store in digits; none where the manifest is damaged.
+    /// The id of the store in digits, or `None` if the manifest is damaged.
     pub store: Option<String>,
-    /// The public half of the key that signs, likewise.
+    /// The public half of the signing key, or `None` if the manifest is damaged.
     pub public_key: Option<PublicKey>,
-    /// The generation, likewise.
+    /// The generation, or `None` if the manifest is damaged.
     pub generation: Option<u64>,
     /// Files that the store has by its manifest.
     pub files: u64,
@@ -125,7 +126,8 @@ pub struct VerifyReport {
 /// Compares the store in `dir` with its manifest.
 ///
 /// # Errors
-/// Not a store, a foreign version, another key than the store's, or a stop. Damage is no error, but a finding.
+/// Fails if the directory is not a store, if the store has a foreign version or another key, or if the check was
+/// stopped. Damage is not an error but a finding.
 pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Result<VerifyReport> {
     let mut check = Verifier { dir, options, report: VerifyReport::default(), buffer: Vec::new() };
     let path = Manifest::path(dir);
@@ -137,7 +139,7 @@ pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Re
     Ok(check.report)
 }
 
-/// The files that the manifest lists, and what of a manifest is needed beside them.
+/// The files that the manifest lists, and the other fields of the manifest that a check needs.
 struct SignedPart {
     store: StoreId,
     files: ListedFiles,
@@ -171,13 +173,13 @@ impl Verifier<'_> {
                 Some(keys)
             }
             VerifyKey::Public(wanted) if wanted != file.public_key => {
-                return Err(Error::WrongSigner { path: path.into(), found: file.public_key });
+                return Err(Error::WrongSigner { path: path.into(), signer: file.public_key });
             }
             VerifyKey::Public(_) => None,
         };
         if !file.is_signed() {
-            let at = file.signature_at() as u64;
-            return Err(Error::damage(path, at, "its signature is not one of its content"));
+            let offset = file.signature_at() as u64;
+            return Err(Error::damage(path, offset, "its signature is not one of its content"));
         }
         let files = file.files.clone();
         let opened = keys.map(|keys| Ok::<_, Error>((file.open(&keys, path)?, keys))).transpose()?;
@@ -225,32 +227,32 @@ impl Verifier<'_> {
         let (mut file, length) = match opened {
             Ok(opened) => opened,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                self.found(FindingKind::Missing, &path, None, "it is not there, or it is no file");
+                self.add_finding(FindingKind::Missing, &path, None, "it is not there, or it is no file");
                 return Ok(());
             }
             Err(e) => {
-                self.found(FindingKind::Unreadable, &path, None, e.to_string());
+                self.add_finding(FindingKind::Unreadable, &path, None, e.to_string());
                 return Ok(());
             }
         };
         if length < digest.bytes {
-            let what = format!("{length} bytes long, not {} as the manifest says", digest.bytes);
-            self.found(FindingKind::Changed, &path, Some(length), what);
+            let problem = format!("{length} bytes long, not {} as the manifest says", digest.bytes);
+            self.add_finding(FindingKind::Changed, &path, Some(length), problem);
             return Ok(());
         }
         if length > digest.bytes {
             let more = length - digest.bytes;
             if name == DICTIONARY {
-                // What a killed seal appended; the next one cuts it off.
-                self.found(
+                // A killed seal appended these bytes. The next seal cuts them off.
+                self.add_finding(
                     FindingKind::LeftOver,
                     &path,
                     Some(digest.bytes),
                     format!("{more} bytes that do not count"),
                 );
             } else {
-                let what = format!("{more} bytes more than the manifest says");
-                self.found(FindingKind::Changed, &path, Some(digest.bytes), what);
+                let excess_problem = format!("{more} bytes more than the manifest says");
+                self.add_finding(FindingKind::Changed, &path, Some(digest.bytes), excess_problem);
                 return Ok(());
             }
         }
@@ -272,19 +274,29 @@ impl Verifier<'_> {
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
-                    self.found(FindingKind::Unreadable, &path, Some(digest.bytes - left), e.to_string());
+                    self.add_finding(
+                        FindingKind::Unreadable,
+                        &path,
+                        Some(digest.bytes - left),
+                        e.to_string(),
+                    );
                     return Ok(());
                 }
             }
         }
         self.buffer = buffer;
         if hasher.finish() != digest.hash {
-            self.found(FindingKind::Changed, &path, None, "its hash is not the one that the manifest has");
+            self.add_finding(
+                FindingKind::Changed,
+                &path,
+                None,
+                "its hash is not the one that the manifest has",
+            );
         }
         Ok(())
     }
 
-    /// Opens and decodes every block, and counts what is in the files.
+    /// Opens and decodes every block, and counts the contents of the files.
     fn blocks(&mut self, signed: &SignedPart, manifest: &Manifest, keys: &StoreKeys) -> Result<()> {
         let mut blocks = BlockChecker {
             opener: BlockOpener::new(keys, &manifest.day_keys),
@@ -298,31 +310,32 @@ impl Verifier<'_> {
                 let id = part.file(entry);
                 let path = id.path(self.dir);
                 if signed.files.get(&id.listed_path()).is_none_or(|digest| digest.bytes != entry.bytes) {
-                    let what =
+                    let list_problem =
                         format!("its list of files and its sealed part differ about {}", id.listed_path());
-                    self.found(FindingKind::Changed, &Manifest::path(self.dir), None, what);
+                    self.add_finding(FindingKind::Changed, &Manifest::path(self.dir), None, list_problem);
                 }
-                // What is not there has been said.
+                // A missing file has been reported already.
                 let opened = if is_file(&path) { BlockFile::open(self.dir, &id).ok() } else { None };
                 let Some(file) = opened else {
                     is_whole = false;
                     continue;
                 };
-                let (mut problems, mut seen) = (Vec::new(), FileCounts::default());
-                for place in file.places(keys, &id, entry, &mut |e| problems.push(e)) {
+                let (mut problems, mut counts) = (Vec::new(), FileCounts::default());
+                for location in file.places(keys, &id, entry, &mut |e| problems.push(e)) {
                     self.stopped()?;
-                    if let Err(e) = blocks.check(&file, &id, &place, &mut seen) {
+                    if let Err(e) = blocks.check(&file, &id, &location, &mut counts) {
                         problems.push(e);
                     }
                 }
-                ordinals = (seen.ordinals.0.min(ordinals.0), seen.ordinals.1.max(ordinals.1));
+                ordinals = (counts.ordinals.0.min(ordinals.0), counts.ordinals.1.max(ordinals.1));
                 is_whole &= problems.is_empty();
                 if !problems.is_empty() {
                     self.retract(&path);
                     problems.into_iter().for_each(|e| self.problem(e));
-                } else if !seen.are_of(entry) {
-                    let what = "its rows are not as many, or not of those times, as the manifest says";
-                    self.found(FindingKind::Changed, &path, None, what);
+                } else if !counts.are_of(entry) {
+                    let count_problem =
+                        "its rows are not as many, or not of those times, as the manifest says";
+                    self.add_finding(FindingKind::Changed, &path, None, count_problem);
                 }
             }
             if is_whole && ordinals != (part.ordinal_first, part.ordinal_last) {
@@ -332,7 +345,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Takes back what was found of a file by its hash: what its blocks say has a place.
+    /// Removes the finding about a file's hash, because the findings about its blocks have a place.
     fn retract(&mut self, path: &Path) {
         let before = self.report.findings.len();
         self.report.findings.retain(|finding| finding.path != path || finding.kind != FindingKind::Changed);
@@ -341,11 +354,11 @@ impl Verifier<'_> {
 
     fn ordinals(&mut self, part: &SealedPart) {
         let (day, generation) = (part.date, part.generation);
-        let what = format!("the events of {day} in generation {generation} are not those that it names");
-        self.found(FindingKind::Changed, &Manifest::path(self.dir), None, what);
+        let problem = format!("the events of {day} in generation {generation} are not those that it names");
+        self.add_finding(FindingKind::Changed, &Manifest::path(self.dir), None, problem);
     }
 
-    /// Looks for what the store does not name.
+    /// Finds the files that the store does not name.
     fn foreign(&mut self, signed: &SignedPart) -> Result<()> {
         let expected: BTreeSet<PathBuf> = signed.files.keys().map(|name| self.dir.join(name)).collect();
         for path in self.list(self.dir) {
@@ -355,7 +368,7 @@ impl Verifier<'_> {
                 "manifest" => {}
                 LOCK if is_empty_file(&path) => {}
                 "manifest.new" if is_file(&path) => {
-                    self.found(
+                    self.add_finding(
                         FindingKind::LeftOver,
                         &path,
                         None,
@@ -364,7 +377,7 @@ impl Verifier<'_> {
                 }
                 DICTIONARY if expected.contains(&path) => {}
                 DICTIONARY if is_file(&path) => {
-                    self.found(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
+                    self.add_finding(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
                 }
                 _ if is_day(name) && is_directory(&path) => self.foreign_of_day(&path, signed, &expected),
                 _ => self.foreign_at(&path),
@@ -385,7 +398,7 @@ impl Verifier<'_> {
                     continue;
                 }
                 if self.is_of_a_seal(&path, signed) {
-                    self.found(FindingKind::LeftOver, &path, None, "a file of a seal that did not end");
+                    self.add_finding(FindingKind::LeftOver, &path, None, "a file of a seal that did not end");
                 } else {
                     self.foreign_at(&path);
                 }
@@ -393,23 +406,24 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether a seal of this store that did not end has made the file: it is of a generation to come, and begins so.
+    /// Returns whether an unfinished seal of this store made the file. The file then has a later generation and the
+    /// beginning of such a file.
     fn is_of_a_seal(&self, path: &Path, signed: &SignedPart) -> bool {
         let name = path.strip_prefix(self.dir).ok().and_then(|name| name.to_str());
-        let Some(place) = name.and_then(FileId::parse_path) else { return false };
-        if place.2 <= self.report.generation.unwrap_or(0) || !is_file(path) {
+        let Some(path_parts) = name.and_then(FileId::parse_path) else { return false };
+        if path_parts.2 <= self.report.generation.unwrap_or(0) || !is_file(path) {
             return false;
         }
         let mut start = Vec::new();
         let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-        read.is_ok() && FileId::may_begin(&start, signed.store, place)
+        read.is_ok() && FileId::may_begin(&start, signed.store, path_parts)
     }
 
     fn foreign_at(&mut self, path: &Path) {
-        self.found(FindingKind::Foreign, path, None, "the manifest does not name it");
+        self.add_finding(FindingKind::Foreign, path, None, "the manifest does not name it");
     }
 
-    /// The entries of a directory, by name.
+    /// Lists the entries of a directory, by name.
     fn list(&mut self, dir: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(dir).and_then(|entries| {
             entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<Vec<_>>>()
@@ -420,7 +434,7 @@ impl Verifier<'_> {
                 paths
             }
             Err(e) => {
-                self.found(FindingKind::Unreadable, dir, None, e.to_string());
+                self.add_finding(FindingKind::Unreadable, dir, None, e.to_string());
                 Vec::new()
             }
         }
@@ -433,23 +447,29 @@ impl Verifier<'_> {
 
     fn problem(&mut self, error: Error) {
         let finding = match error {
-            Error::Damage { path, block, offset, what } => {
-                Finding { kind: FindingKind::Changed, path, block, offset: Some(offset), what }
+            Error::Damage { path, block, offset, reason } => {
+                Finding { kind: FindingKind::Changed, path, block, offset: Some(offset), problem: reason }
             }
             Error::Io { path, source, doing } => {
-                let what = format!("cannot {doing} it: {source}");
-                Finding { kind: FindingKind::Unreadable, path, block: None, offset: None, what }
+                let message = format!("cannot {doing} it: {source}");
+                Finding { kind: FindingKind::Unreadable, path, block: None, offset: None, problem: message }
             }
             other => {
-                let (path, what) = (Manifest::path(self.dir), other.to_string());
-                Finding { kind: FindingKind::Changed, path, block: None, offset: None, what }
+                let (path, problem) = (Manifest::path(self.dir), other.to_string());
+                Finding { kind: FindingKind::Changed, path, block: None, offset: None, problem }
             }
         };
         self.keep(finding);
     }
 
-    fn found(&mut self, kind: FindingKind, path: &Path, offset: Option<u64>, what: impl Into<String>) {
-        self.keep(Finding { kind, path: path.into(), block: None, offset, what: what.into() });
+    fn add_finding(
+        &mut self,
+        kind: FindingKind,
+        path: &Path,
+        offset: Option<u64>,
+        problem: impl Into<String>,
+    ) {
+        self.keep(Finding { kind, path: path.into(), block: None, offset, problem: problem.into() });
     }
 
     fn keep(&mut self, finding: Finding) {
@@ -474,18 +494,18 @@ impl BlockChecker<'_> {
         &mut self,
         file: &BlockFile,
         id: &FileId,
-        place: &BlockLocation,
-        seen: &mut FileCounts,
+        location: &BlockLocation,
+        counts: &mut FileCounts,
     ) -> Result<()> {
-        let (head, number) = (&place.head, place.head.number);
-        let open = self.opener.read(file, id, place, &FieldClass::ALL, &mut self.block)?;
+        let (head, number) = (&location.head, location.head.number);
+        let open = self.opener.read(file, id, location, &FieldClass::ALL, &mut self.block)?;
         let wanted =
             RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None };
         self.batch.clear();
         self.decoder.decode(&open, head, &wanted, &mut self.batch).map_err(|flaw| {
-            Error::block_damage(file.path(), number, place.offset + flaw.offset as u64, flaw.what)
+            Error::block_damage(file.path(), number, location.offset + flaw.offset as u64, flaw.reason)
         })?;
-        let bad = |what: &str| Err(Error::block_damage(file.path(), number, place.offset, what));
+        let bad = |reason: &str| Err(Error::block_damage(file.path(), number, location.offset, reason));
         if self.batch.keys.len() as u64 != u64::from(head.rows) {
             return bad("it has not as many rows as its header says");
         }
@@ -495,16 +515,17 @@ impl BlockChecker<'_> {
                 return bad("it has an event of another day or schema");
             }
         }
-        seen.blocks += 1;
-        seen.rows += u64::from(head.rows);
-        seen.raw_bytes += u64::from(head.raw_bytes);
-        seen.times = (seen.times.0.min(head.ts_min), seen.times.1.max(head.ts_max));
-        seen.ordinals = (seen.ordinals.0.min(head.ordinal_first), seen.ordinals.1.max(head.ordinal_last));
+        counts.blocks += 1;
+        counts.rows += u64::from(head.rows);
+        counts.raw_bytes += u64::from(head.raw_bytes);
+        counts.times = (counts.times.0.min(head.ts_min), counts.times.1.max(head.ts_max));
+        counts.ordinals =
+            (counts.ordinals.0.min(head.ordinal_first), counts.ordinals.1.max(head.ordinal_last));
         Ok(())
     }
 }
 
-/// What is in a file.
+/// The counts of a file's contents.
 struct FileCounts {
     blocks: u32,
     rows: u64,
@@ -539,7 +560,7 @@ fn is_empty_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0)
 }
 
-/// Whether a directory of this name is one of a day.
+/// Returns whether a directory of this name belongs to a day.
 fn is_day(name: &str) -> bool {
     name.parse::<Day>().is_ok_and(|day| day.to_string() == name)
 }

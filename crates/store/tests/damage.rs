@@ -287,7 +287,7 @@ fn an_event_that_names_what_is_not_defined_is_not_sealed() {
     writer.close().unwrap();
     let store = dir.path().join("store");
     match seal(&path, &store, &SealOptions::default()) {
-        Err(Error::Tape(unitape_tape::Error::Damage { what, .. })) => {
+        Err(Error::Tape(unitape_tape::Error::Damage { reason: what, .. })) => {
             assert_eq!(what, format!("position {position}: venue 77 is not defined"));
         }
         other => panic!("{other:?}"),

@@ -280,7 +280,7 @@ fn another_signer_is_refused_and_an_older_state_says_its_generation() {
     let theirs = MasterKey::random(&SystemRandomness).unwrap();
     unitape_store::seal(&tape, &forged, &theirs, &SealOptions::default()).unwrap();
     let report = check(&forged, VerifyKey::Public(public));
-    let Err(Error::WrongSigner { found, .. }) = &report else { panic!("{report:?}") };
+    let Err(Error::WrongSigner { signer: found, .. }) = &report else { panic!("{report:?}") };
     assert_ne!(*found, public);
     assert!(check(&forged, VerifyKey::Public(*found)).unwrap().findings.is_empty());
     let report = check(&forged, VerifyKey::Master(&key()));

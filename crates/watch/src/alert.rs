@@ -36,7 +36,7 @@ pub struct EvidenceEvent {
 pub struct RecordedAlert {
     /// The alert.
     pub alert: Alert,
-    /// The id of the watched tape; none in alerts of other origin.
+    /// The id of the watched tape, or `None` for alerts of other origin.
     pub source_tape: Option<u128>,
     /// The version of the scenario's definition, 16 hexadecimal digits.
     pub rule_version: Option<String>,
@@ -45,7 +45,8 @@ pub struct RecordedAlert {
 }
 
 impl RecordedAlert {
-    /// Reads an `alert` event; none for an event of another kind or without a scenario. `names` are those of its tape.
+    /// Reads an `alert` event. Returns `None` for an event of another kind or without a scenario. `names` are the names
+    /// of its tape.
     pub fn read(event: &Event<'_>, names: &Dictionary) -> Option<Self> {
         if event.kind() != EventKind::Alert {
             return None;
@@ -92,7 +93,7 @@ impl RecordedAlert {
     }
 }
 
-/// Returns the text of a value of a key: text as it is, another JSON value as JSON.
+/// Returns the text of a key's value: a text unchanged, any other JSON value as JSON.
 fn key_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -165,7 +166,7 @@ impl Alert {
         out.extend_from_slice(if self.key.is_empty() { b"{}" } else { b"}" });
     }
 
-    /// The order in which alerts of one event are printed: scenario, then key.
+    /// Compares two alerts by the order in which alerts of one event are printed: by scenario, then by key.
     pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
         let values = |a: &Self| a.key.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>();
         self.scenario.cmp(&other.scenario).then_with(|| values(self).cmp(&values(other)))

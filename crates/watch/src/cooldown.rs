@@ -1,4 +1,4 @@
-//! Alerts that are held back because one of the same key was given not long ago.
+//! Cooldowns hold an alert back if an alert of the same key was given shortly before.
 
 use crate::table::{BoundedTable, EntryRank};
 use std::hash::Hash;
@@ -16,13 +16,13 @@ pub(crate) struct AlertCooldowns<K> {
 }
 
 impl<K: Copy + Eq + Hash> AlertCooldowns<K> {
-    /// With a rest of `cooldown_ns` nanoseconds after each alert.
+    /// Makes cooldowns of `cooldown_ns` nanoseconds after each alert.
     pub fn new(cooldown_ns: i128) -> Self {
         Self { cooldown_ns, last: BoundedTable::new(KEYS_MAX, 0), held_back: 0 }
     }
 
-    /// Whether an alert of `key` may be given at `ts`: none was given yet, or the last one is the cooldown or more
-    /// ago. Takes note that it is given.
+    /// Returns whether an alert of `key` may be given at `ts`, and if so records the alert. It may be given if there
+    /// was no alert yet or the last alert is at least the cooldown ago.
     pub fn may_fire(&mut self, key: K, ts: UnixNanos) -> bool {
         let last = self.last.find(&key).map(|slot| *self.last.get(slot));
         if last.is_some_and(|last| i128::from(ts.0) < i128::from(last.0) + self.cooldown_ns) {

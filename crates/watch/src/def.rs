@@ -1,4 +1,4 @@
-//! The definition that a scenario gives of itself.
+//! The definition of a scenario.
 
 use crate::params::hex_digits;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub enum ConductClass {
 }
 
 impl ConductClass {
-    /// The word for it.
+    /// Returns the word for this family.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Manipulation => "manipulation",
@@ -32,10 +32,10 @@ impl ConductClass {
     }
 }
 
-/// State that is kept for all scenarios when one that runs needs it.
+/// State that is kept for all scenarios if a running scenario needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedStateKind {
-    /// The life of orders, and what cancels and executions inherit from them.
+    /// The life of orders, and the fields that cancels and executions inherit from them.
     Orders,
     /// Best bid and offer by venue and instrument, and reference data.
     Market,
@@ -50,12 +50,12 @@ pub enum ParamType {
     Tolerance,
     /// An amount from 0: an integer, or a decimal as a string.
     Amount,
-    /// Whatever this finds right; the text says what that is. For lists and tables, which are replaced whole.
+    /// A value that the function accepts; the text describes it. For lists and tables, which are replaced as a whole.
     Other(&'static str, fn(&Value) -> bool),
 }
 
 impl ParamType {
-    /// In words, for messages.
+    /// Describes the wanted value for error messages.
     pub const fn wanted(self) -> &'static str {
         match self {
             Self::UpTo(_) => "a whole number in range",
@@ -76,9 +76,9 @@ pub struct ParamDef {
     /// Its unit.
     pub unit: &'static str,
     /// Its type and range.
-    pub sort: ParamType,
+    pub param_type: ParamType,
     /// Its effect.
-    pub about: &'static str,
+    pub description: &'static str,
 }
 
 /// The definition of a scenario.
@@ -118,7 +118,7 @@ impl ScenarioDef {
         hex_digits(&hasher.finalize())
     }
 
-    /// The parameter of this name.
+    /// Finds the parameter with this name.
     pub fn param(&self, name: &str) -> Option<&'static ParamDef> {
         self.params.iter().find(|p| p.name == name)
     }

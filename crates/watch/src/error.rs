@@ -9,17 +9,17 @@ use unitape_model::{ErrorCause, Position};
 #[non_exhaustive]
 pub enum Error {
     /// No scenario of this name.
-    #[error("no scenario is called `{name}`{}; there are: {known}", suggest_word(name, known.split(", ")))]
+    #[error("no scenario is called `{name}`{}; there are: {scenarios}", suggest_word(name, scenarios.split(", ")))]
     UnknownScenario {
         /// The requested name.
         name: String,
         /// The names of all scenarios.
-        known: String,
+        scenarios: String,
     },
     /// No parameter of this name.
     #[error(
-        "scenario {scenario} has no parameter `{name}`{}; it has: {known}",
-        suggest_word(name, known.split(", "))
+        "scenario {scenario} has no parameter `{name}`{}; it has: {params}",
+        suggest_word(name, params.split(", "))
     )]
     UnknownParam {
         /// The scenario.
@@ -27,17 +27,17 @@ pub enum Error {
         /// The given name.
         name: String,
         /// The parameters that it has.
-        known: String,
+        params: String,
     },
     /// A parameter of the wrong type.
-    #[error("parameter {scenario}.{name}: {wanted} is needed, not {got}")]
+    #[error("parameter {scenario}.{name}: {expected} is needed, not {got}")]
     BadParam {
         /// The scenario.
         scenario: &'static str,
         /// The parameter.
         name: &'static str,
         /// The allowed values.
-        wanted: &'static str,
+        expected: &'static str,
         /// The value that was given, as JSON.
         got: String,
     },
@@ -48,10 +48,10 @@ pub enum Error {
         message: String,
     },
     /// A rules file of breakers has a mistake.
-    #[error("{place}: {message}")]
+    #[error("{location}: {message}")]
     BreakerRules {
         /// File and line.
-        place: String,
+        location: String,
         /// The problem, in words.
         message: String,
     },
@@ -98,7 +98,7 @@ pub enum Error {
     /// An alert could not be handed on.
     #[error("writing alerts: {0}")]
     Write(#[source] std::io::Error),
-    /// A frame of a tape that is no event of ours, or a definition out of turn.
+    /// A frame of a tape that is not a valid event, or a definition out of turn.
     #[error("tape at {position}: {message}")]
     Frame {
         /// Its position.
@@ -109,7 +109,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side the cause lies.
+    /// Returns whether the data, the call or something outside caused the error.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::UnknownScenario { .. }

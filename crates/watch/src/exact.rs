@@ -1,7 +1,7 @@
 //! Exact arithmetic for conditions: inequalities are meant as written, at any size and number of places.
 //!
-//! A product of a few small factors is compared as mantissa and exponent ([`at_most`]); what is added up over
-//! many events is a [`QuantitySum`], wide enough that it never rounds and never overflows.
+//! A product of a few small factors is compared as mantissa and exponent ([`at_most`]). A sum over many events is a
+//! [`QuantitySum`], wide enough that it never rounds and never overflows.
 
 use unitape_model::Decimal;
 use unitape_model::schema::EXP_NONE;
@@ -16,7 +16,7 @@ pub(crate) struct ScaledNumber {
     pub exponent: i32,
 }
 
-/// `|d| × factor`; the mantissa stays under 2^127 for a factor under 2^63.
+/// Computes `|d| × factor`. The mantissa stays under 2^127 for a factor under 2^63.
 #[inline]
 pub(crate) fn times(d: Decimal, factor: u64) -> ScaledNumber {
     ScaledNumber {
@@ -25,7 +25,7 @@ pub(crate) fn times(d: Decimal, factor: u64) -> ScaledNumber {
     }
 }
 
-/// a ≤ b, exactly.
+/// Returns whether a ≤ b, exactly.
 pub(crate) fn at_most(a: ScaledNumber, b: ScaledNumber) -> bool {
     let shift = a.exponent - b.exponent;
     let (a, b) = (a.mantissa, b.mantissa);
@@ -40,9 +40,9 @@ pub(crate) fn at_most(a: ScaledNumber, b: ScaledNumber) -> bool {
 
 /// Returns the quantity of an order after a reduction, at least zero. A reduction that is not above zero or whose
 /// difference a decimal cannot hold is left out.
-pub(crate) fn reduced(qty: Decimal, by: Decimal) -> Decimal {
-    let is_reduction = by.mantissa() > 0 && qty.exponent() != EXP_NONE;
-    let Some(rest) = qty.checked_sub(by).filter(|_| is_reduction) else { return qty };
+pub(crate) fn reduced(qty: Decimal, reduction: Decimal) -> Decimal {
+    let is_reduction = reduction.mantissa() > 0 && qty.exponent() != EXP_NONE;
+    let Some(rest) = qty.checked_sub(reduction).filter(|_| is_reduction) else { return qty };
     if rest.is_negative() { Decimal::ZERO } else { rest }
 }
 
@@ -59,7 +59,7 @@ impl QuantitySum {
     /// Nothing.
     pub const ZERO: Self = Self([0; 5]);
 
-    /// The quantity `d`; nothing when it is not above zero.
+    /// Converts the quantity `d`. A quantity that is not above zero becomes zero.
     #[inline]
     pub fn from_decimal(d: Decimal) -> Self {
         let mut this = Self([0; 5]);
@@ -84,7 +84,7 @@ impl QuantitySum {
         }
     }
 
-    /// The part added since `earlier`, an older state of the same sum.
+    /// Returns the quantity added since `earlier`, an older state of the same sum.
     #[inline]
     pub fn minus_earlier(&self, earlier: &Self) -> Self {
         let mut rest = *self;
@@ -95,7 +95,7 @@ impl QuantitySum {
         rest
     }
 
-    /// Times `factor`.
+    /// Multiplies the sum by `factor`.
     #[inline]
     pub(crate) fn times(&self, factor: u64) -> QuantityProduct {
         let mut product = [0; 7];
@@ -120,7 +120,7 @@ impl PartialOrd for QuantitySum {
 }
 
 impl QuantityProduct {
-    /// Times another factor.
+    /// Multiplies the product by another factor.
     #[cfg(any(test, feature = "twin"))]
     pub(crate) fn times(mut self, factor: u64) -> Self {
         scale(&mut self.0, factor);
@@ -159,10 +159,10 @@ impl std::fmt::Display for QuantitySum {
         }
         digits.reverse();
         let text = String::from_utf8(digits).expect("digits");
-        let (whole, places) = text.split_at(text.len() - 30);
+        let (units, places) = text.split_at(text.len() - 30);
         match places.trim_end_matches('0') {
-            "" => f.write_str(whole),
-            places => write!(f, "{whole}.{places}"),
+            "" => f.write_str(units),
+            places => write!(f, "{units}.{places}"),
         }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
         (mantissa, exponent).prop_map(|(m, e)| Decimal::new(m, e).expect("a small exponent"))
     }
 
-    /// The number in units of 10^-30 by hand, as digits of base ten, least first.
+    /// Writes the number in units of 10^-30 by hand, as decimal digits, least first.
     fn digits(d: Decimal, factor: u64) -> Vec<u8> {
         let mut text = (u128::from(d.mantissa().unsigned_abs()) * u128::from(factor)).to_string();
         text.extend(std::iter::repeat_n('0', (i32::from(d.exponent()) + 30) as usize));
@@ -206,7 +206,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// A carry lost between words would make a sum of odd quantities too small, rarely and silently.
+        /// Fails if a carry between words is lost, which would make a sum of odd quantities too small, rarely and
+        /// silently.
         #[test]
         fn sums_and_products_are_those_of_pencil_and_paper(
             parts in proptest::collection::vec(decimal(), 0..8),
@@ -233,9 +234,9 @@ mod tests {
             }
             let read = |t: QuantitySum| {
                 let text = t.to_string();
-                let (whole, places) = text.split_once('.').unwrap_or((&text, ""));
+                let (units, places) = text.split_once('.').unwrap_or((&text, ""));
                 let mut out: Vec<u8> =
-                    format!("{whole}{places:0<30}").bytes().rev().map(|b| b - b'0').collect();
+                    format!("{units}{places:0<30}").bytes().rev().map(|b| b - b'0').collect();
                 out.resize(100, 0);
                 out
             };

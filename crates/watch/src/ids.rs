@@ -12,7 +12,7 @@ pub struct IdKey([u8; 24]);
 const MARK_HASHED: u8 = 0x1f;
 
 impl std::hash::Hash for IdKey {
-    /// As three words, which costs a third of hashing bytes.
+    /// Hashes the id as three words, which costs a third of hashing bytes.
     #[inline]
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         let (words, _) = self.0.as_chunks::<8>();
@@ -24,13 +24,13 @@ impl IdKey {
     /// No id; no id has this key.
     pub(crate) const NONE: Self = Self([0; 24]);
 
-    /// `None` for [`IdKey::NONE`].
+    /// Returns the key, or `None` for [`IdKey::NONE`].
     #[inline]
     pub(crate) fn as_option(self) -> Option<Self> {
         (self.0[0] != 0).then_some(self)
     }
 
-    /// The key of `field`, whose place of 24 bytes in the fixed part is `slot`.
+    /// Reads the key of `field`, whose 24 bytes in the fixed part are `slot`.
     #[inline]
     pub(crate) fn from_slot(event: &Event<'_>, field: EventField, slot: &[u8; 24]) -> Option<Self> {
         if slot[0] != 0 {
@@ -39,7 +39,7 @@ impl IdKey {
         Self::read(event, field)
     }
 
-    /// The key of `field`, wherever it is.
+    /// Reads the key of `field` from the fixed part or the extension.
     #[cold]
     pub(crate) fn read(event: &Event<'_>, field: EventField) -> Option<Self> {
         match event.field(field, &mut [0; 36]) {
@@ -69,18 +69,19 @@ impl IdKey {
             let mut hasher = std::hash::DefaultHasher::new();
             hasher.write_u8(half);
             hasher.write(bytes);
-            let at = 8 + usize::from(half) * 8;
-            key[at..at + 8].copy_from_slice(&hasher.finish().to_le_bytes());
+            let offset = 8 + usize::from(half) * 8;
+            key[offset..offset + 8].copy_from_slice(&hasher.finish().to_le_bytes());
         }
         Self(key)
     }
 
-    /// Whether it is the hash of an id that is too long for it; [`id_text`] has the text while its event is at hand.
+    /// Returns whether the key is the hash of an id that is too long for it. [`id_text`] reads the text from the
+    /// current event.
     pub(crate) fn is_hashed(&self) -> bool {
         self.0[0] == MARK_HASHED
     }
 
-    /// The id, for people; of one that did not fit, only that it was long.
+    /// Writes the id for people. Of an id that did not fit, writes only its length in bytes.
     pub fn text(&self) -> String {
         if self.0[0] == MARK_HASHED {
             return format!(
@@ -96,7 +97,7 @@ impl IdKey {
     }
 }
 
-/// The id that a field of the event holds, in full.
+/// Reads the complete id in a field of the event.
 pub(crate) fn id_text(event: &Event<'_>, field: EventField) -> Option<String> {
     match event.field(field, &mut [0; 36])? {
         EventValue::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
@@ -109,8 +110,8 @@ pub(crate) fn id_text(event: &Event<'_>, field: EventField) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A parent of 20 bytes is in the extension of an order and in that of an execution, one of 10 in a field of the
-    /// order; both must be one key.
+    /// Fails if an id has different keys in different places. A parent of 20 bytes is in the extension of an order and
+    /// of an execution; a parent of 10 bytes is in a field of the order.
     #[test]
     fn an_id_has_one_key_wherever_it_stands() {
         let long = [b'x'; 40];

@@ -19,11 +19,11 @@ pub struct ReplaySummary {
     pub alerts: u64,
     /// Cases begun.
     pub cases: u64,
-    /// Lines of a tape's account (`define`, `source`, `progress`, `quarantine`) that were passed over.
+    /// Skipped lines of a tape's account (`define`, `source`, `progress`, `quarantine`).
     pub bookkeeping: u64,
     /// Counters by scenario, summed over all cases.
     pub metrics: Vec<(&'static str, ScenarioMetrics)>,
-    /// Counters of what all scenarios share, likewise.
+    /// Counters of the shared state, likewise.
     pub shared: SharedMetrics,
 }
 
@@ -36,11 +36,11 @@ impl ReplaySummary {
 
 /// Replays the lines of `input`; `sink` is given each alert in order, with the case it belongs to.
 ///
-/// Lines of a tape's account, as `tape cat --json` prints them for messages in quarantine, are passed over and counted.
+/// Lines of a tape's account, as `tape cat --json` prints them for quarantined messages, are skipped and counted.
 ///
-/// A `header` lays its `params` over the configuration (those of the scenario it names, or of several by
-/// name) until the next one; a `case` may lay its own over these, and begins from empty state; `expect` is
-/// passed over. `label` names the input in errors.
+/// A `header` lays its `params` over the configuration (for the scenario it names, or for several by name) until the
+/// next header. A `case` may lay its own parameters over these, and begins with empty state. `expect` is skipped.
+/// `label` names the input in errors.
 pub fn replay_jsonl(
     input: impl BufRead,
     label: &str,
@@ -52,11 +52,11 @@ pub fn replay_jsonl(
 
 /// The engine of a replay: the watch, or the slow twins.
 pub(crate) trait ReplayEngine: Sized {
-    /// With nothing happened, and the parameters that the input brings.
+    /// Makes the watch before the first event, with the parameters of the input.
     fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error>;
     /// Takes an event.
-    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>);
-    /// Counters by scenario, and of what they share.
+    fn process_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>);
+    /// Returns the counters by scenario, and the counters of the shared state.
     fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics);
 }
 
@@ -65,7 +65,7 @@ impl ReplayEngine for Watch {
         Self::with_input_params(selection, input)
     }
 
-    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+    fn process_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
         self.on_event(event, seq, None, names, out);
     }
 
@@ -86,11 +86,11 @@ pub(crate) fn replay<E: ReplayEngine>(
     let (mut text, mut arena, mut alerts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut header, mut case): (ParamOverlay, Option<String>) = Default::default();
     // The scenario that the header names; its cases are about the same.
-    let mut whose = None;
+    let mut scenario_id = None;
     let mut last_seq = None;
     for line in 1u64.. {
         text.clear();
-        // Two bytes more than a line may have distinguish a line that is too long from one that just fits.
+        // Two bytes more than a line may have distinguish a line that is too long from a line that just fits.
         let read = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut text);
         if read.map_err(|source| Error::Read { label: label.into(), source })? == 0 {
             break;
@@ -109,13 +109,13 @@ pub(crate) fn replay<E: ReplayEngine>(
             ParsedEventLine::Blank | ParsedEventLine::Expect(_) => {}
             ParsedEventLine::Header(json) => {
                 let read = CaseHeader::read(json, None, selection).map_err(record)?;
-                (header, whose) = (read.params, read.scenario);
+                (header, scenario_id) = (read.params, read.scenario);
                 add_up(&mut total, &watch);
                 watch = E::with_selection(selection, &[&header])?;
                 (case, last_seq) = (None, None);
             }
             ParsedEventLine::Case(json) => {
-                let read = CaseHeader::read(json, whose.as_deref(), selection).map_err(record)?;
+                let read = CaseHeader::read(json, scenario_id.as_deref(), selection).map_err(record)?;
                 case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
                 add_up(&mut total, &watch);
                 watch = E::with_selection(selection, &[&header, &read.params])?;
@@ -128,7 +128,7 @@ pub(crate) fn replay<E: ReplayEngine>(
                     return Err(Error::Order { label: label.into(), line, seq, last });
                 }
                 let event = Event::new(&arena[start..]).expect("the frame that was just made");
-                watch.take(&event, seq, &names, &mut alerts);
+                watch.process_event(&event, seq, &names, &mut alerts);
                 total.events += 1;
                 for alert in alerts.drain(..) {
                     sink(&alert, case.as_deref()).map_err(Error::Write)?;
@@ -149,28 +149,32 @@ struct CaseHeader {
 }
 
 impl CaseHeader {
-    /// Reads and checks one; `whose` is the scenario it is about unless it says so itself.
-    fn read(json: &str, whose: Option<&str>, selection: &ScenarioSelection) -> Result<Self, String> {
+    /// Reads and checks a line of parameters. `default_scenario` applies unless the line names a scenario.
+    fn read(
+        json: &str,
+        default_scenario: Option<&str>,
+        selection: &ScenarioSelection,
+    ) -> Result<Self, String> {
         let record: Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
         let text = |name| record.get(name).and_then(Value::as_str);
-        let (whose, only) = (text("scenario").or(whose), selection.single());
+        let (scenario_id, only) = (text("scenario").or(default_scenario), selection.single());
         let runs = |id: &str| selection.scenarios.is_empty() || selection.scenarios.iter().any(|s| s == id);
         let mut this = Self {
             id: text("id").map(str::to_owned),
-            scenario: whose.map(str::to_owned),
+            scenario: scenario_id.map(str::to_owned),
             params: ParamOverlay::default(),
         };
-        // Parameters of a scenario that does not run are nobody's business.
-        if whose.is_some_and(|id| !runs(id)) {
+        // Parameters of a scenario that does not run are not checked.
+        if scenario_id.is_some_and(|id| !runs(id)) {
             return Ok(this);
         }
-        if let Some(whose) = whose {
-            scenarios::find(whose).map_err(|e| e.to_string())?;
+        if let Some(scenario_id) = scenario_id {
+            scenarios::find(scenario_id).map_err(|e| e.to_string())?;
         }
         match record.get("params") {
             None | Some(Value::Null) => {}
             Some(Value::Object(map)) => {
-                this.params = ParamOverlay::from_map(map, whose.or(only)).map_err(|e| e.to_string())?;
+                this.params = ParamOverlay::from_map(map, scenario_id.or(only)).map_err(|e| e.to_string())?;
             }
             Some(_) => return Err("params must be an object".into()),
         }

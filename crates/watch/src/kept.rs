@@ -28,7 +28,7 @@ impl OptionalSequence {
 pub(crate) struct OptionalPosition(Position);
 
 impl OptionalPosition {
-    /// The position of what is on no tape; no frame begins there.
+    /// The position of an event that is on no tape. No frame begins there.
     pub const NONE: Self = Self(Position(u64::MAX));
 
     #[inline]

@@ -4,12 +4,12 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::records::BboRecord;
 use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price, UnixNanos};
 
-/// Pairs of venue and instrument, and instruments, that are kept at most; what comes after is counted, and
-/// scenarios miss it.
+/// The greatest number of kept pairs of venue and instrument, and of instruments. Later entries are counted, and
+/// scenarios miss them.
 const PAIRS_MAX: usize = 1 << 20;
 
-/// Best bid and offer from the last `bbo` of a venue and instrument. A side that a partial `bbo` does not state is that of
-/// the `bbo` before it.
+/// The best bid and offer from the last `bbo` of a venue and instrument. A side that a partial `bbo` does not state
+/// keeps its previous value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueBbo {
     /// Best bid, if there is one.
@@ -23,7 +23,7 @@ pub struct VenueBbo {
 }
 
 impl VenueBbo {
-    /// The price of the side of an order: 1 buy, 2 sell.
+    /// Returns the price on the side of an order: 1 is buy, 2 is sell.
     #[inline]
     pub fn of_side(&self, side: u8) -> Option<Price> {
         match side {
@@ -47,7 +47,7 @@ impl VenueBbo {
     }
 }
 
-/// The terms of an instrument from its `ref` events; a later event changes what it names.
+/// The terms of an instrument from its `ref` events. A later event changes the terms that it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstrumentTerms {
     /// Least price step.
@@ -69,13 +69,13 @@ pub struct MarketState {
 }
 
 impl MarketState {
-    /// The last best bid and offer of an instrument at a venue.
+    /// Returns the last best bid and offer of an instrument at a venue.
     #[inline]
     pub fn best(&self, venue: u16, instr: InstrumentId) -> Option<&VenueBbo> {
         self.bests.get(&(venue, instr))
     }
 
-    /// The state of an instrument.
+    /// Returns the terms of an instrument.
     #[inline]
     pub fn reference(&self, instr: InstrumentId) -> Option<&InstrumentTerms> {
         self.references.get(&instr)
@@ -91,11 +91,11 @@ impl MarketState {
             seq,
         };
         let key = (bbo.common.venue.get(), InstrumentId(bbo.common.instrument.get()));
-        if let Some(known) = self.bests.get_mut(&key) {
+        if let Some(stored_bbo) = self.bests.get_mut(&key) {
             if (best.bid.is_none() || best.ask.is_none()) && event.is_partial() {
-                best.keep_unstated(known, event);
+                best.keep_unstated(stored_bbo, event);
             }
-            *known = best;
+            *stored_bbo = best;
         } else if self.bests.len() < PAIRS_MAX {
             self.bests.insert(key, best);
         } else {
@@ -109,18 +109,18 @@ impl MarketState {
             self.bound_hit += 1;
             return;
         }
-        let known = self.references.entry(instr).or_default();
+        let reference = self.references.entry(instr).or_default();
         let price = |field| match event.field(field, &mut [0; 36]) {
             Some(EventValue::Price(px)) => Some(px),
             _ => None,
         };
-        known.tick = price(EventField::Tick).or(known.tick);
-        known.prev_close = price(EventField::PrevClose).or(known.prev_close);
+        reference.tick = price(EventField::Tick).or(reference.tick);
+        reference.prev_close = price(EventField::PrevClose).or(reference.prev_close);
         if let Some(EventValue::Decimal(adv)) = event.field(EventField::Adv, &mut [0; 36]) {
-            known.adv = Some(adv);
+            reference.adv = Some(adv);
         }
         if let Some(EventValue::UInt(tier)) = event.field(EventField::Tier, &mut [0; 36]) {
-            known.tier = Some(tier);
+            reference.tier = Some(tier);
         }
     }
 

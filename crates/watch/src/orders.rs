@@ -1,8 +1,8 @@
-//! The life of orders, and what executions and cancels inherit from them.
+//! The life of orders, and the fields that executions and cancels inherit from them.
 //!
-//! An order is known by venue and id. Its quantity is the total, also after an amend; a reduction is taken off it. Its
-//! entry is that of its `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it is
-//! left. An order known only from amends has no entry, is never live, and still says whose it is.
+//! An order is known by venue and id. Its quantity is the total, also after an amend; a reduction is subtracted from
+//! it. Its entry is its `order_new`, and amends do not move it. It is *live* if it was seen new, is not cancelled, and
+//! has remaining quantity. An order known only from amends has no entry and is never live, but still has an owner.
 
 use crate::exact::{QuantitySum, reduced};
 use crate::ids::IdKey;
@@ -39,11 +39,11 @@ pub struct OrderState {
     pub venue: u16,
     /// 0 none, 1 buy, 2 sell.
     pub side: u8,
-    /// Whether a cancel has come.
+    /// Whether the order was cancelled.
     pub cancelled: bool,
     /// Beneficial owner that its `order_new` names; 0 none.
     pub entry_owner: u32,
-    /// Beneficial owner, as the first event that says so names it; 0 none.
+    /// The beneficial owner that the first event with an owner names, or 0.
     pub owner: u32,
     /// Trader, likewise.
     pub trader: u32,
@@ -52,11 +52,11 @@ pub struct OrderState {
     parent: IdKey,
 }
 
-/// Three lines with its key and its place in the queues; a busy day is a walk through them in no order.
+/// Three lines with its key and its links in the queues. A busy day reads them in random order.
 const _: () = assert!(size_of::<OrderState>() <= 152);
 
 impl OrderState {
-    /// Whether it was seen new, is not cancelled, and something of it is left.
+    /// Returns whether the order was seen new, is not cancelled and has remaining quantity.
     #[inline]
     pub fn is_live(&self) -> bool {
         let left =
@@ -64,25 +64,25 @@ impl OrderState {
         self.entry_seq != OptionalSequence::NONE && !self.cancelled && self.qty.mantissa() > 0 && left()
     }
 
-    /// The total quantity of now.
+    /// Returns the current total quantity.
     #[inline]
     pub fn qty(&self) -> Option<Decimal> {
         (self.qty.exponent() != EXP_NONE).then_some(self.qty)
     }
 
-    /// Ordinal of its `order_new`; none of an order that was never seen new.
+    /// Returns the ordinal of the order's `order_new`, or `None` if the order was never seen new.
     #[inline]
     pub fn entry_seq(&self) -> Option<u64> {
         self.entry_seq.get()
     }
 
-    /// The position of its `order_new` on the tape, if it is on one.
+    /// Returns the position of the order's `order_new` on the tape, if the order is on a tape.
     #[inline]
     pub fn entry_position(&self) -> Option<Position> {
         self.entry_position.get()
     }
 
-    /// Parent order, as the first event that says so names it.
+    /// Returns the parent order that the first event with a parent names.
     #[inline]
     pub fn parent(&self) -> Option<IdKey> {
         self.parent.as_option()
@@ -114,7 +114,8 @@ impl OrderTable {
         Self { table: BoundedTable::new(max, spent_max) }
     }
 
-    /// Takes an event of the order family or an execution; gives the order's slot and whether it was live before.
+    /// Takes an event of the order family or an execution. Returns the order's slot and whether the order was live
+    /// before.
     #[inline]
     pub(crate) fn apply(
         &mut self,
@@ -157,7 +158,7 @@ impl OrderTable {
         Some((slot, was_live))
     }
 
-    /// The order in `slot`.
+    /// Returns the order in `slot`.
     #[inline]
     pub fn get(&self, slot: u32) -> &OrderState {
         self.table.get(slot)
@@ -173,7 +174,7 @@ impl OrderTable {
     }
 }
 
-/// The quantity of an order or execution, if it says one.
+/// Returns the quantity of an order or execution, if it has one.
 #[inline]
 pub(crate) fn quantity(record: &OrderRecord) -> Option<Decimal> {
     let exponent = record.common.kind_b as i8;
@@ -209,17 +210,17 @@ fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
     state.px = Price(record.px.get()).as_option().unwrap_or(state.px);
     state.qty = match (quantity(record), event.qty_reduced()) {
         (Some(qty), _) => qty,
-        (None, Some(by)) => reduced(state.qty, by),
+        (None, Some(reduction)) => reduced(state.qty, reduction),
         (None, None) => state.qty,
     };
-    let first = |known: u32, said: u32| if known == 0 { said } else { known };
-    state.owner = first(state.owner, record.owner.get());
-    state.trader = first(state.trader, record.trader.get());
-    state.algo = first(state.algo, record.algo.get());
+    let first_nonzero = |old_id: u32, new_id: u32| if old_id == 0 { new_id } else { old_id };
+    state.owner = first_nonzero(state.owner, record.owner.get());
+    state.trader = first_nonzero(state.trader, record.trader.get());
+    state.algo = first_nonzero(state.algo, record.algo.get());
     state.parent = state.parent.as_option().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
 }
 
-/// The parent of an order; its place has 16 bytes, and zero there is none unless there is an extension.
+/// Reads the parent of an order. Its field has 16 bytes; zero there means no parent, unless there is an extension.
 #[inline]
 fn parent(event: &Event<'_>, record: &OrderRecord) -> Option<IdKey> {
     let has_extension = event.header().flags() & unitape_model::flags::EXT != 0;
@@ -253,8 +254,8 @@ mod tests {
         ];
         let qty = prop::sample::select(&[None, Some((1, 0)), Some((2, 0)), Some((0, 0)), Some((-1, 0))][..]);
         let operation = (prop::sample::select(kinds.to_vec()), 0u8..9, qty.clone(), qty, 0u32..3);
-        operation.prop_map(|(kind, oid, qty, by, owner)| Op {
-            qty_reduced: by.filter(|_| kind == EventKind::OrderAmend),
+        operation.prop_map(|(kind, oid, qty, reduction, owner)| Op {
+            qty_reduced: reduction.filter(|_| kind == EventKind::OrderAmend),
             kind,
             oid,
             qty,
@@ -269,17 +270,17 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// The store keeps a limited number of orders, however many come. It forgets a live order only when there is
-        /// nothing else to forget, and counts each.
+        /// Fails if the store keeps more orders than its bound or does not count each forgotten order. It may forget a
+        /// live order only if nothing else is left to forget.
         #[test]
         fn orders_are_bounded_and_live_ones_stay_longest(ops in proptest::collection::vec(op(), 0..60)) {
             let mut orders = OrderTable::bounded(4, 2);
-            let mut seen = std::collections::HashSet::new();
+            let mut oids = std::collections::HashSet::new();
             for (op, seq) in ops.iter().zip(1..) {
                 let (live_before, _) = orders.forgotten();
                 let touched = apply(&mut orders, op, seq);
                 if touched.is_some() {
-                    seen.insert(op.oid);
+                    oids.insert(op.oid);
                 }
                 prop_assert!(orders.table.len() <= 4);
                 let (live, spent) = orders.forgotten();
@@ -292,25 +293,25 @@ mod tests {
                     let oid = IdKey::from_slot(&event, EventField::Oid, &record.oid).unwrap();
                     orders.table.find(&(1, oid)).is_some()
                 };
-                let kept = seen.iter().filter(is_kept).count();
-                prop_assert_eq!(kept, orders.table.len());
-                prop_assert!(seen.len() - kept <= (live + spent) as usize, "each that went is counted");
+                let kept_count = oids.iter().filter(is_kept).count();
+                prop_assert_eq!(kept_count, orders.table.len());
+                prop_assert!(oids.len() - kept_count <= (live + spent) as usize, "each that went is counted");
                 if live > live_before {
-                    let all_live = seen.iter().filter(is_kept).count() == 4;
+                    let all_live = oids.iter().filter(is_kept).count() == 4;
                     prop_assert!(all_live, "a live order went although there was room");
                 }
             }
         }
     }
 
-    /// A reduction is taken off the total: read as the total, a cancel of 2 of 5 left an order of 2.
+    /// Fails if a reduction is read as the total: a cancel of 2 of 5 once left an order of 2.
     #[test]
     fn a_reduction_leaves_the_rest_of_the_order() {
-        let op = |kind, qty: Option<i64>, by: Option<i64>| Op {
+        let op = |kind, qty: Option<i64>, reduction: Option<i64>| Op {
             kind,
             oid: 1,
             qty: qty.map(|qty| (qty, 0)),
-            qty_reduced: by.map(|by| (by, 0)),
+            qty_reduced: reduction.map(|mantissa| (mantissa, 0)),
             px: Some(7),
             instr: 1,
             venue: 1,
@@ -319,9 +320,9 @@ mod tests {
         };
         let mut orders = OrderTable::new();
         let mut seq = 0;
-        let mut step = |kind, qty, by| {
+        let mut step = |kind, qty, reduction| {
             seq += 1;
-            let (slot, _) = apply(&mut orders, &op(kind, qty, by), seq).unwrap();
+            let (slot, _) = apply(&mut orders, &op(kind, qty, reduction), seq).unwrap();
             let order = orders.get(slot);
             (order.qty().map(|qty| qty.to_string()), order.is_live())
         };
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(step(EventKind::OrderAmend, Some(4), None), is("4", true));
     }
 
-    /// Each step of an order's life once: what is live, and what it says of itself.
+    /// Checks each step of an order's life: whether it is live, and its quantities.
     #[test]
     fn an_order_lives_as_the_words_say() {
         let op = |kind, qty: Option<i64>| Op {

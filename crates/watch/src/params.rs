@@ -1,4 +1,4 @@
-//! Parameters: defaults, and what is laid over them one by one.
+//! Parameters: defaults and the overlays on them, one after another.
 
 use crate::def::{ParamDef, ParamType, ScenarioDef};
 use crate::error::Error;
@@ -32,7 +32,7 @@ impl ParamOverlay {
         }
     }
 
-    /// As [`ParamOverlay::parse`], of a JSON object that was read already.
+    /// Reads parameters as [`ParamOverlay::parse`] does, from a JSON object that is parsed already.
     pub fn from_map(map: &Map<String, Value>, only: Option<&str>) -> Result<Self, Error> {
         let mut this = Self::default();
         if let Some(id) = only {
@@ -59,13 +59,13 @@ impl ParamOverlay {
             let param = def.param(name).ok_or_else(|| Error::UnknownParam {
                 scenario: def.id,
                 name: name.clone(),
-                known: def.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                params: def.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
             })?;
             if read(param, value).is_none() {
                 return Err(Error::BadParam {
                     scenario: def.id,
                     name: param.name,
-                    wanted: param.sort.wanted(),
+                    expected: param.param_type.wanted(),
                     got: value.to_string(),
                 });
             }
@@ -120,7 +120,8 @@ impl ScenarioSelection {
         Ok(rules.collect())
     }
 
-    /// The parameters of any scenario: the defaults, and over them the configuration, `input` and the command line.
+    /// Returns the parameters of any scenario: the defaults, overridden by the configuration, then by `input`, then by
+    /// the command line.
     pub(crate) fn params_over<'a>(
         &'a self,
         input: &[&'a ParamOverlay],
@@ -140,7 +141,7 @@ pub struct ScenarioParams {
 }
 
 impl ScenarioParams {
-    /// The defaults of `def` with `overlays` laid over them, the first lowest.
+    /// Lays `overlays` over the defaults of `def`. A later overlay overrides an earlier overlay.
     pub fn resolve(def: &'static ScenarioDef, overlays: &[&ParamOverlay]) -> Self {
         let mut values: BTreeMap<_, _> = def
             .params
@@ -155,10 +156,10 @@ impl ScenarioParams {
         Self { def, values }
     }
 
-    /// A whole number.
+    /// Returns a parameter that is a whole number.
     ///
     /// # Panics
-    /// If the definition has no such parameter.
+    /// Panics if the definition has no such parameter.
     pub fn uint(&self, name: &str) -> u64 {
         match self.read(name) {
             ParamValue::UInt(v) => v,
@@ -166,18 +167,18 @@ impl ScenarioParams {
         }
     }
 
-    /// A number of milliseconds, in nanoseconds.
+    /// Returns a parameter in milliseconds, converted to nanoseconds.
     ///
     /// # Panics
-    /// If the definition has no such parameter.
+    /// Panics if the definition has no such parameter.
     pub fn millis(&self, name: &str) -> i128 {
         i128::from(self.uint(name)) * 1_000_000
     }
 
-    /// A tolerance in billionths of its unit.
+    /// Returns a tolerance in billionths of its unit.
     ///
     /// # Panics
-    /// If the definition has no such parameter.
+    /// Panics if the definition has no such parameter.
     pub fn nano(&self, name: &str) -> u64 {
         match self.read(name) {
             ParamValue::Nano(v) => v,
@@ -185,10 +186,10 @@ impl ScenarioParams {
         }
     }
 
-    /// An amount.
+    /// Returns a parameter that is an amount.
     ///
     /// # Panics
-    /// If the definition has no such parameter.
+    /// Panics if the definition has no such parameter.
     pub fn amount(&self, name: &str) -> Decimal {
         match self.read(name) {
             ParamValue::Amount(v) => v,
@@ -196,15 +197,15 @@ impl ScenarioParams {
         }
     }
 
-    /// Any parameter as it was given.
+    /// Returns any parameter as it was given.
     ///
     /// # Panics
-    /// If the definition has no such parameter.
+    /// Panics if the definition has no such parameter.
     pub fn value(&self, name: &str) -> &Value {
         &self.values[name]
     }
 
-    /// All of them by name, for people.
+    /// Returns all parameters by name, for people.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.values.iter().map(|(n, v)| (*n, v))
     }
@@ -249,7 +250,7 @@ fn read(param: &ParamDef, value: &Value) -> Option<ParamValue> {
         Value::String(s) => Decimal::parse(s.as_bytes()).ok(),
         _ => Some(Decimal::from_int(value.as_i64()?)),
     };
-    match param.sort {
+    match param.param_type {
         ParamType::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(ParamValue::UInt),
         ParamType::Tolerance => {
             // A price has the same nine places.
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// A misspelt parameter that is silently ignored makes a tuned scenario run untuned.
+    /// Fails if a misspelt parameter is ignored, because a tuned scenario would run untuned.
     #[test]
     fn overlays_are_checked() {
         let defaults = "60000 5000000000 10000000000";

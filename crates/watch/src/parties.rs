@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::{Event, EventField, EventValue};
 
-/// The beneficial group of each owner, from `party` events; an owner that none of them names is its own group. At
+/// The beneficial group of each owner, from `party` events. An owner that no event names is its own group. There is at
 /// most one entry for each owner in the dictionary.
 #[derive(Debug, Default)]
 pub struct OwnerGroups {
@@ -13,7 +13,7 @@ pub struct OwnerGroups {
 }
 
 impl OwnerGroups {
-    /// The group of `owner`.
+    /// Returns the group of `owner`. An owner without a group is a group alone.
     #[inline]
     pub fn group(&self, owner: u32) -> u32 {
         if self.groups.is_empty() {
@@ -22,7 +22,7 @@ impl OwnerGroups {
         self.groups.get(&owner).copied().unwrap_or(owner)
     }
 
-    /// The number of changes of groups; code that files things under groups must file them again.
+    /// Counts the changes of groups. Code that files things under groups must file them again after a change.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes

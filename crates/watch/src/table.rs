@@ -10,8 +10,8 @@ pub(crate) enum EntryRank {
     Kept = 1,
 }
 
-/// Two queues in the order of arrival, one of each rank, over slots that are reused: a map whose entries go
-/// quickly stays small and in cache. A slot's number stays the same as long as its entry is there.
+/// Two queues in the order of arrival, one for each rank, over slots that are reused: a map whose entries leave quickly
+/// stays small and in cache. A slot's number stays the same as long as its entry exists.
 pub(crate) struct BoundedTable<K, V> {
     /// Seeded per process: keys come from outside, and nothing that is seen depends on the hash.
     hasher: DefaultHashBuilder,
@@ -44,7 +44,7 @@ const NONE: u32 = u32::MAX;
 const EMPTY: TableQueue = TableQueue { oldest: NONE, newest: NONE, len: 0 };
 
 impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
-    /// A map of at most `max` entries, `spent_max` of them spent.
+    /// Makes a map of at most `max` entries, of which at most `spent_max` are spent.
     pub fn new(max: usize, spent_max: usize) -> Self {
         assert!((1..NONE as usize).contains(&max));
         Self {
@@ -63,7 +63,7 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
         self.index.len()
     }
 
-    /// The slot of `key`.
+    /// Finds the slot of `key`.
     #[inline]
     pub fn find(&self, key: &K) -> Option<u32> {
         let slots = &self.slots;
@@ -80,17 +80,17 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
         &mut self.slots[slot as usize].value
     }
 
-    /// Puts `value` under `key` as the newest of its rank, in place of an older one of the same key.
+    /// Puts `value` under `key` as the newest of its rank. Replaces an older entry with the same key.
     #[inline]
     pub fn insert(&mut self, key: K, value: V, rank: EntryRank) -> u32 {
         let hash = self.hasher.hash_one(key);
         let slots = &self.slots;
-        if let Some(&at) = self.index.find(hash, |&i| slots[i as usize].key == key) {
-            self.unlink(at);
-            self.slots[at as usize].value = value;
-            self.link(at, rank);
+        if let Some(&slot_index) = self.index.find(hash, |&i| slots[i as usize].key == key) {
+            self.unlink(slot_index);
+            self.slots[slot_index as usize].value = value;
+            self.link(slot_index, rank);
             self.trim();
-            return at;
+            return slot_index;
         }
         if self.index.len() == self.max {
             self.forget(if self.queues[EntryRank::Spent as usize].len > 0 {
@@ -100,10 +100,10 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
             });
         }
         let slot = TableSlot { key, value, older: NONE, newer: NONE, rank };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.slots[at as usize] = slot;
-                at
+        let slot_index = match self.free.pop() {
+            Some(free_index) => {
+                self.slots[free_index as usize] = slot;
+                free_index
             }
             None => {
                 self.slots.push(slot);
@@ -111,10 +111,10 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
             }
         };
         let (slots, hasher) = (&self.slots, &self.hasher);
-        self.index.insert_unique(hash, at, |&i| hasher.hash_one(slots[i as usize].key));
-        self.link(at, rank);
+        self.index.insert_unique(hash, slot_index, |&i| hasher.hash_one(slots[i as usize].key));
+        self.link(slot_index, rank);
         self.trim();
-        at
+        slot_index
     }
 
     /// Moves the entry in `slot` to the new end of the queue of `rank`, if it is not of that rank already.
@@ -132,8 +132,8 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     pub fn remove(&mut self, slot: u32) {
         self.unlink(slot);
         let (slots, hasher) = (&self.slots, &self.hasher);
-        let found = self.index.find_entry(hasher.hash_one(slots[slot as usize].key), |&i| i == slot);
-        found.expect("a slot that is in use").remove();
+        let entry = self.index.find_entry(hasher.hash_one(slots[slot as usize].key), |&i| i == slot);
+        entry.expect("a slot that is in use").remove();
         self.free.push(slot);
     }
 
@@ -157,8 +157,8 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     }
 
     #[inline]
-    fn unlink(&mut self, at: u32) {
-        let TableSlot { older, newer, rank, .. } = self.slots[at as usize];
+    fn unlink(&mut self, slot_index: u32) {
+        let TableSlot { older, newer, rank, .. } = self.slots[slot_index as usize];
         let queue = &mut self.queues[rank as usize];
         queue.len -= 1;
         match older {
@@ -172,15 +172,15 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     }
 
     #[inline]
-    fn link(&mut self, at: u32, rank: EntryRank) {
+    fn link(&mut self, slot_index: u32, rank: EntryRank) {
         let queue = &mut self.queues[rank as usize];
-        let slot = &mut self.slots[at as usize];
+        let slot = &mut self.slots[slot_index as usize];
         (slot.older, slot.newer, slot.rank) = (queue.newest, NONE, rank);
-        let newest = std::mem::replace(&mut queue.newest, at);
+        let newest = std::mem::replace(&mut queue.newest, slot_index);
         queue.len += 1;
         match newest {
-            NONE => queue.oldest = at,
-            newest => self.slots[newest as usize].newer = at,
+            NONE => queue.oldest = slot_index,
+            newest => self.slots[newest as usize].newer = slot_index,
         }
     }
 }
@@ -192,49 +192,49 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
-        /// The links of the queues and the index could part company on a removal in the middle.
+        /// Fails if the links of the queues and the index disagree after a removal in the middle.
         #[test]
         fn agrees_with_a_list(ops in proptest::collection::vec((0u8..8, 0u8..6), 0..200)) {
             let mut table = BoundedTable::new(5, 2);
             let mut twin: Vec<(u8, usize, EntryRank)> = Vec::new();
-            let mut lost = [0; 2];
+            let mut forgotten = [0; 2];
             for (i, (key, op)) in ops.into_iter().enumerate() {
-                let at = twin.iter().position(|(k, ..)| *k == key);
+                let twin_index = twin.iter().position(|(k, ..)| *k == key);
                 let rank = if op % 2 == 0 { EntryRank::Spent } else { EntryRank::Kept };
                 match op {
                     0 => {
                         let slot = table.find(&key);
-                        prop_assert_eq!(slot.map(|s| *table.get(s)), at.map(|at| twin.remove(at).1));
+                        prop_assert_eq!(slot.map(|s| *table.get(s)), twin_index.map(|index| twin.remove(index).1));
                         slot.into_iter().for_each(|s| table.remove(s));
                     }
                     1 | 2 => {
-                        if let (Some(slot), Some(at)) = (table.find(&key), at) {
+                        if let (Some(slot), Some(index)) = (table.find(&key), twin_index) {
                             table.set_rank(slot, rank);
-                            if twin[at].2 != rank {
-                                let (k, v, _) = twin.remove(at);
+                            if twin[index].2 != rank {
+                                let (k, v, _) = twin.remove(index);
                                 twin.push((k, v, rank));
                             }
                         }
                     }
                     _ => {
                         table.insert(key, i, rank);
-                        at.map(|at| twin.remove(at));
+                        twin_index.map(|index| twin.remove(index));
                         if twin.len() == 5 {
                             let spent = twin.iter().position(|(.., r)| *r == EntryRank::Spent);
                             let (.., r) = twin.remove(spent.unwrap_or(0));
-                            lost[r as usize] += 1;
+                            forgotten[r as usize] += 1;
                         }
                         twin.push((key, i, rank));
                     }
                 }
                 while twin.iter().filter(|(.., r)| *r == EntryRank::Spent).count() > 2 {
                     twin.remove(twin.iter().position(|(.., r)| *r == EntryRank::Spent).unwrap());
-                    lost[0] += 1;
+                    forgotten[0] += 1;
                 }
-                prop_assert_eq!((table.len(), table.forgotten), (twin.len(), lost));
+                prop_assert_eq!((table.len(), table.forgotten), (twin.len(), forgotten));
                 for k in 0..8 {
-                    let found = table.find(&k).map(|s| *table.get(s));
-                    prop_assert_eq!(found, twin.iter().find(|(t, ..)| *t == k).map(|t| t.1));
+                    let entry = table.find(&k).map(|s| *table.get(s));
+                    prop_assert_eq!(entry, twin.iter().find(|(t, ..)| *t == k).map(|t| t.1));
                 }
             }
             table.clear();

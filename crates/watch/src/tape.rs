@@ -52,7 +52,7 @@ impl RefusedMessages {
 }
 
 impl TapeWatch {
-    /// The scenarios of `selection`, at the start of a tape.
+    /// Starts the scenarios of `selection` at the beginning of a tape.
     pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
         let (names, refused) = (DefinitionTable::default(), RefusedMessages::default());
         Ok(Self { names, watch: Watch::new(selection)?, refused })
@@ -62,7 +62,7 @@ impl TapeWatch {
     /// matter otherwise.
     ///
     /// # Errors
-    /// The error of [`DefinitionTable::admit_frame`]: a foreign or damaged tape.
+    /// Fails as [`DefinitionTable::admit_frame`] does: the tape is foreign or damaged.
     #[inline]
     pub fn on_frame(
         &mut self,
@@ -82,7 +82,7 @@ impl TapeWatch {
         Ok(())
     }
 
-    /// The instruments of which all messages so far are in quarantine, sorted.
+    /// Returns the instruments whose messages are all in quarantine so far, sorted.
     pub fn refused_instruments(&self) -> impl Iterator<Item = &str> {
         let names = self.refused.instruments.iter();
         names
@@ -90,7 +90,8 @@ impl TapeWatch {
             .filter(|name| self.names.get(NameKind::Instrument, name.as_bytes()).is_none())
     }
 
-    /// The messages in quarantine that may be of any instrument, where none of the `events` so far is another; otherwise 0.
+    /// Counts the quarantined messages that may be of any instrument. Returns 0 if any of the `events` so far is not a
+    /// refused message.
     pub fn nothing_but_refused(&self, events: u64) -> u64 {
         if self.refused.count == events { self.refused.unnamed } else { 0 }
     }

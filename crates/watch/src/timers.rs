@@ -14,7 +14,7 @@ const TIMERS_MAX: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTimer {
     /// Its due time.
-    pub at: UnixNanos,
+    pub due_ts: UnixNanos,
     /// The scenario's token for the timer.
     pub token: u64,
 }
@@ -30,23 +30,23 @@ pub(crate) struct TimerQueue {
 
 impl TimerQueue {
     /// Sets a timer of the scenario number `scenario`.
-    pub fn set(&mut self, scenario: usize, at: UnixNanos, token: u64) {
+    pub fn set(&mut self, scenario: usize, due_ts: UnixNanos, token: u64) {
         if self.heap.len() == TIMERS_MAX {
             self.bound_hit += 1;
             return;
         }
-        self.heap.push(Reverse((at, self.set, scenario, token)));
+        self.heap.push(Reverse((due_ts, self.set, scenario, token)));
         self.set += 1;
     }
 
-    /// The next timer that is due at `now`: the earliest, of these the one set first.
+    /// Takes the earliest timer that is due at `now`. Of timers with the same time, takes the timer that was set first.
     #[inline]
     pub fn pop(&mut self, now: UnixNanos) -> Option<(usize, DueTimer)> {
-        if self.heap.peek().is_none_or(|Reverse((at, ..))| *at > now) {
+        if self.heap.peek().is_none_or(|Reverse((due_ts, ..))| *due_ts > now) {
             return None;
         }
-        let Reverse((at, _, scenario, token)) = self.heap.pop()?;
-        Some((scenario, DueTimer { at, token }))
+        let Reverse((due_ts, _, scenario, token)) = self.heap.pop()?;
+        Some((scenario, DueTimer { due_ts, token }))
     }
 
     pub fn clear(&mut self) {
@@ -79,7 +79,7 @@ mod tests {
 
     #[derive(Default)]
     struct EchoScenario {
-        seen: u64,
+        event_count: u64,
     }
 
     impl Scenario for EchoScenario {
@@ -88,21 +88,21 @@ mod tests {
         }
 
         fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
-            self.seen += 1;
+            self.event_count += 1;
             out.wake_at(UnixNanos(input.event.ts_event().0 + 10), input.context.seq);
         }
 
         fn on_timer(&mut self, due: DueTimer, context: &ScenarioContext<'_>, out: &mut ScenarioOutput<'_>) {
             let key = vec![("token", due.token.to_string())];
-            out.alert(Alert::new(DEF.id, due.at, context.seq, key, self.seen.into()));
+            out.alert(Alert::new(DEF.id, due.due_ts, context.seq, key, self.event_count.into()));
             // A timer that is due at once fires with the same event.
             if due.token < 100 {
-                out.wake_at(due.at, due.token + 100);
+                out.wake_at(due.due_ts, due.token + 100);
             }
         }
 
         fn reset(&mut self) {
-            self.seen = 0;
+            self.event_count = 0;
         }
 
         fn metrics(&self) -> ScenarioMetrics {
@@ -111,42 +111,49 @@ mod tests {
     }
 
     fn run_steps(watch: &mut Watch, steps: &[(EventKind, i64)]) -> Vec<(i64, u64, String, u64)> {
-        let ops: Vec<Op> = steps.iter().map(|&(kind, by)| Op { kind, by, ..SILENT }).collect();
-        let said = run(watch, &arena(&ops));
-        said.into_iter()
+        let ops: Vec<Op> =
+            steps.iter().map(|&(kind, delay_ns)| Op { kind, by: delay_ns, ..SILENT }).collect();
+        let alerts = run(watch, &arena(&ops));
+        alerts
+            .into_iter()
             .map(|a| (a.ts.0, a.trigger_seq, a.key[0].1.clone(), a.detail.as_u64().unwrap()))
             .collect()
     }
 
-    /// A timer must fire at the first event of its time or later, of whatever kind, before that event counts; at none
-    /// that is earlier, and never without one.
+    /// Fails if a timer does not fire at the first event of its time or later, before that event counts. An event of
+    /// any kind counts; an earlier event must not fire it.
     #[test]
     fn timers_fire_before_the_event_that_brings_their_time() {
         let (order, clock) = (EventKind::OrderNew, EventKind::Clock);
         let mut watch = Watch::from_scenarios(vec![Box::new(EchoScenario::default())]);
-        let one = |ts, seq, token: u64, seen| (ts, seq, token.to_string(), seen);
+        let expected_alert = |ts, seq, token: u64, event_count| (ts, seq, token.to_string(), event_count);
         assert_eq!(
             run_steps(&mut watch, &[(order, 0), (clock, 9), (order, 1)]),
-            [one(10, 3, 1, 1), one(10, 3, 101, 1)]
+            [expected_alert(10, 3, 1, 1), expected_alert(10, 3, 101, 1)]
         );
         watch.reset();
         // The pending timer is gone: the order of time 10 has no effect.
         assert_eq!(run_steps(&mut watch, &[(clock, 100)]), []);
         watch.reset();
-        // Two due at one event, and those that they set: by key, as the alerts of an event are. Time that goes back
-        // brings nothing.
+        // Two timers due at one event, and the timers that they set, fire by key, as the alerts of an event do. A time
+        // that goes back fires nothing.
         assert_eq!(
             run_steps(&mut watch, &[(order, 5), (order, -1), (clock, -4), (clock, 100), (clock, 1)]),
-            [one(15, 4, 1, 2), one(15, 4, 101, 2), one(14, 4, 102, 2), one(14, 4, 2, 2)]
+            [
+                expected_alert(15, 4, 1, 2),
+                expected_alert(15, 4, 101, 2),
+                expected_alert(14, 4, 102, 2),
+                expected_alert(14, 4, 2, 2)
+            ]
         );
     }
 
-    /// Timers once came out in the order of the heap, which is that of nothing.
+    /// Fails if timers fire in the order of the heap, as they once did.
     #[test]
     fn timers_of_one_time_fire_in_the_order_they_were_set() {
         let mut timers = TimerQueue::default();
-        for (token, at) in [5, 3, 5, 3, 4].into_iter().enumerate() {
-            timers.set(0, UnixNanos(at), token as u64);
+        for (token, due_ts) in [5, 3, 5, 3, 4].into_iter().enumerate() {
+            timers.set(0, UnixNanos(due_ts), token as u64);
         }
         let fired: Vec<u64> =
             std::iter::from_fn(|| timers.pop(UnixNanos(5))).map(|(_, due)| due.token).collect();

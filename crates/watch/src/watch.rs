@@ -35,19 +35,19 @@ pub struct ScenarioContext<'a> {
 }
 
 impl ScenarioContext<'_> {
-    /// The name of an id; an id without one is shown by its number.
+    /// Returns the name of an id. An id without a name is shown as its number.
     pub fn name(&self, dict: NameKind, id: u32) -> String {
         self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
     }
 
-    /// The position as scenarios keep it.
+    /// Returns the position as scenarios keep it.
     #[inline]
     pub(crate) fn kept_position(&self) -> OptionalPosition {
         OptionalPosition::new(self.position)
     }
 }
 
-/// An event with what is known around it, the event included.
+/// An event with the facts around it.
 pub struct ScenarioInput<'a, 'e> {
     /// The event.
     pub event: &'a Event<'e>,
@@ -55,7 +55,7 @@ pub struct ScenarioInput<'a, 'e> {
     pub record: Option<&'a OrderRecord>,
     /// Its effect on its order, if known.
     pub order: Option<OrderUpdate<'a>>,
-    /// Beneficial owner; of a cancel or an execution without one, that of its order. 0 none.
+    /// The beneficial owner, or 0. A cancel or an execution without an owner has the owner of its order.
     pub owner: u32,
     /// Trader, likewise.
     pub trader: u32,
@@ -66,7 +66,7 @@ pub struct ScenarioInput<'a, 'e> {
 }
 
 impl ScenarioInput<'_, '_> {
-    /// The parent order; of a cancel or an execution without one, that of its order.
+    /// Returns the parent order of the event. A cancel or an execution without a parent has the parent of its order.
     pub fn parent(&self) -> Option<IdKey> {
         let inherits = matches!(self.event.kind(), EventKind::OrderCancel | EventKind::Exec);
         let inherited = || self.order.filter(|_| inherits).and_then(|o| o.order.parent());
@@ -82,14 +82,15 @@ pub struct ScenarioOutput<'a> {
 }
 
 impl ScenarioOutput<'_> {
-    /// Gives an alert.
+    /// Raises an alert.
     pub fn alert(&mut self, alert: Alert) {
         self.alerts.push(alert);
     }
 
-    /// Has [`Scenario::on_timer`] called when the first event stamped `at` or later arrives; `token` comes back.
-    pub fn wake_at(&mut self, at: UnixNanos, token: u64) {
-        self.timers.set(self.scenario, at, token);
+    /// Sets a timer: [`Scenario::on_timer`] is called with `token` when the first event stamped `due_ts` or later
+    /// arrives.
+    pub fn wake_at(&mut self, due_ts: UnixNanos, token: u64) {
+        self.timers.set(self.scenario, due_ts, token);
     }
 }
 
@@ -100,9 +101,9 @@ pub struct ScenarioMetrics {
     pub events: u64,
     /// Alerts given.
     pub alerts: u64,
-    /// Alerts not given because one of the same key was given not long ago.
+    /// Alerts that were held back because an alert of the same key was given shortly before.
     pub held_back: u64,
-    /// Events of which nothing can be said because something is missing.
+    /// Events that cannot be judged because a field is missing.
     pub missing: u64,
     /// Late events for whose comparison some state was already forgotten.
     pub late: u64,
@@ -111,11 +112,11 @@ pub struct ScenarioMetrics {
     /// Things forgotten because there was no room for them.
     pub bound_hit: u64,
     /// Things kept now.
-    pub held: u64,
+    pub held_entries: u64,
 }
 
 impl ScenarioMetrics {
-    /// Adds the counters of another run; `held` is that of the later one.
+    /// Adds the counters of a later run. `held_entries` is the later run's.
     pub fn add(&mut self, later: &Self) {
         self.events += later.events;
         self.alerts += later.alerts;
@@ -124,21 +125,21 @@ impl ScenarioMetrics {
         self.late += later.late;
         self.expired += later.expired;
         self.bound_hit += later.bound_hit;
-        self.held = later.held;
+        self.held_entries = later.held_entries;
     }
 }
 
 /// A scenario with its state.
 pub trait Scenario: Send {
-    /// Its definition.
+    /// Returns the definition of the scenario.
     fn def(&self) -> &'static ScenarioDef;
     /// Takes an event of one of its kinds.
     fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>);
-    /// A timer of its own is due; the event that brings the time has changed nothing yet.
+    /// Handles a due timer of the scenario. The event that brings the time has changed nothing yet.
     fn on_timer(&mut self, _due: DueTimer, _context: &ScenarioContext<'_>, _out: &mut ScenarioOutput<'_>) {}
     /// Forgets all events; counters stay.
     fn reset(&mut self);
-    /// Its counters.
+    /// Returns the counters of the scenario.
     fn metrics(&self) -> ScenarioMetrics;
 }
 
@@ -159,13 +160,13 @@ pub struct Watch {
 const KINDS: usize = EventKind::NUMBER_MAX as usize + 1;
 
 impl Watch {
-    /// The scenarios of `selection` with their parameters.
+    /// Makes a watch that runs the scenarios of `selection` with their parameters.
     pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
         Self::with_input_params(selection, &[])
     }
 
-    /// As [`Watch::new`], with parameters that the input brings: over the configuration, under the command
-    /// line.
+    /// Makes a watch as [`Watch::new`] does, with parameters of the input. They override the configuration, and the
+    /// command line overrides them.
     pub(crate) fn with_input_params(
         selection: &ScenarioSelection,
         input: &[&ParamOverlay],
@@ -175,7 +176,7 @@ impl Watch {
         Ok(Self::from_scenarios(entries.map(|entry| (entry.make)(&params(entry.def))).collect()))
     }
 
-    /// These scenarios.
+    /// Makes a watch of these scenarios.
     pub(crate) fn from_scenarios(running: Vec<Box<dyn Scenario>>) -> Self {
         assert!(running.len() <= 64, "one bit each");
         let needs = |need| running.iter().any(|s| s.def().needs.contains(&need));
@@ -240,7 +241,7 @@ impl Watch {
                 order: context.orders.get(slot),
                 was_live,
             });
-            let (owner, trader, algo) = who(kind, record, order.as_ref());
+            let (owner, trader, algo) = parties_of(kind, record, order.as_ref());
             let input = ScenarioInput { event, record, order, owner, trader, algo, context: &context };
             while wants != 0 {
                 let scenario = wants.trailing_zeros() as usize;
@@ -264,12 +265,12 @@ impl Watch {
         self.timers.clear();
     }
 
-    /// The counters of each scenario.
+    /// Returns the counters of each scenario.
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, ScenarioMetrics)> {
         self.running.iter().map(|s| (s.def().id, s.metrics()))
     }
 
-    /// The counters of what all scenarios share.
+    /// Returns the counters of the state that all scenarios share.
     pub fn shared_metrics(&self) -> SharedMetrics {
         let (orders_bound_hit, orders_spent) = self.orders.forgotten();
         SharedMetrics {
@@ -281,12 +282,12 @@ impl Watch {
     }
 }
 
-/// Counters of what all scenarios share.
+/// Counters of the state that all scenarios share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedMetrics {
     /// Live orders forgotten because there was no room; nothing more is known of them.
     pub orders_bound_hit: u64,
-    /// Orders forgotten that were not live any more; what executions of them do not say themselves is missing.
+    /// Forgotten orders that were not live any more. Later executions of them may lack inherited fields.
     pub orders_spent: u64,
     /// Best prices and references not kept because there was no room.
     pub market_bound_hit: u64,
@@ -304,15 +305,24 @@ impl SharedMetrics {
     }
 }
 
-/// Owner, trader and algorithm of an event; what a cancel or an execution does not say, its order does.
+/// Returns the owner, trader and algorithm of an event. A cancel or an execution takes missing parties from its order.
 #[inline]
-fn who(kind: EventKind, record: Option<&OrderRecord>, order: Option<&OrderUpdate<'_>>) -> (u32, u32, u32) {
+fn parties_of(
+    kind: EventKind,
+    record: Option<&OrderRecord>,
+    order: Option<&OrderUpdate<'_>>,
+) -> (u32, u32, u32) {
     let Some(record) = record else { return (0, 0, 0) };
     let (owner, trader, algo) = (record.owner.get(), record.trader.get(), record.algo.get());
     match order {
         Some(t) if matches!(kind, EventKind::OrderCancel | EventKind::Exec) => {
-            let or = |said: u32, inherited: u32| if said == 0 { inherited } else { said };
-            (or(owner, t.order.owner), or(trader, t.order.trader), or(algo, t.order.algo))
+            let own_or_inherited =
+                |own_id: u32, inherited_id: u32| if own_id == 0 { inherited_id } else { own_id };
+            (
+                own_or_inherited(owner, t.order.owner),
+                own_or_inherited(trader, t.order.trader),
+                own_or_inherited(algo, t.order.algo),
+            )
         }
         _ => (owner, trader, algo),
     }

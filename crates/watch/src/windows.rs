@@ -7,16 +7,16 @@
 //!                                   b      0   1   1   1   1   ── 1 − 1 = 0
 //! ```
 //!
-//! Counts so far make a window a difference of two entries, so an event in order costs the same however long the
-//! window is. Time may go back: an entry that comes late is put in its place. Entries are kept for two windows, so
-//! what comes up to one window late is counted to the letter; [`WindowCounts::complete`] says when something that could
-//! have been in the window was forgotten.
+//! With running counts, a window is a difference of two entries, so an event in order costs the same for any window
+//! length. Time may go back: a late entry is inserted at its place. Entries are kept for two windows, so entries up to
+//! one window late are counted exactly. [`WindowCounts::complete`] shows when an entry was forgotten that could have
+//! been in the window.
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-/// Entries kept at most, over all keys; then the key at hand forgets its oldest.
+/// The greatest number of kept entries over all keys. After that, the current key forgets its oldest entry.
 pub(crate) const ENTRIES_MAX: usize = 1 << 22;
 /// Keys kept at most; then the one whose turn it is is forgotten.
 pub(crate) const KEYS_MAX: usize = 1 << 20;
@@ -62,17 +62,17 @@ struct WindowRing<K, const C: usize> {
     key: K,
     /// In order of time; of one time in order of arrival.
     entries: VecDeque<WindowEntry<C>>,
-    /// Counts so far of what was before the first entry.
+    /// The counts before the first entry.
     base: [u32; C],
     /// The number of entries that are not in the window that ends with the last one, and counts so far of these.
-    over: usize,
+    outside_count: usize,
     before: [u32; C],
-    // Copied from the entries, so that an event in order looks at none of them: they are far apart.
-    /// Time of the first entry; `i64::MAX` when there is none.
+    // Copied from the entries, so that an event in order reads none of them: they are far apart.
+    /// Time of the first entry, or `i64::MAX` if there is none.
     first_ts: i64,
     /// Time of the first entry in the window, likewise.
     inside_ts: i64,
-    /// Time of the last entry; `i64::MIN` when there is none.
+    /// Time of the last entry, or `i64::MIN` if there is none.
     newest_ts: i64,
     /// Counts so far of all.
     upto: [u32; C],
@@ -89,7 +89,7 @@ struct WindowEntry<const C: usize> {
 }
 
 impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
-    /// With windows of `window_ns` nanoseconds.
+    /// Makes windows of `window_ns` nanoseconds.
     pub fn new(window_ns: i128) -> Self {
         Self::bounded(window_ns, ENTRIES_MAX, KEYS_MAX)
     }
@@ -112,7 +112,7 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         }
     }
 
-    /// Adds one of `class` that `key` did at `ts`, and counts its window `(ts − window, ts]`.
+    /// Adds an entry of `class` for `key` at `ts`, and counts its window `(ts − window, ts]`.
     #[inline]
     pub fn add(&mut self, key: K, class: usize, ts: i64) -> WindowCounts<C> {
         // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
@@ -122,11 +122,11 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             self.until_sweep = SWEEP_EVERY;
             self.sweep(now);
         }
-        let at = match self.by_key.get(&key) {
-            Some(&at) => at as usize,
+        let ring_index = match self.by_key.get(&key) {
+            Some(&index) => index as usize,
             None => self.new_ring(key),
         };
-        let ring = &mut self.rings[at];
+        let ring = &mut self.rings[ring_index];
         let now = ts.min(std::mem::replace(&mut ring.last_ts, ts));
         let limit = i128::from(now) - 2 * self.window_ns;
         if i128::from(ring.first_ts) <= limit {
@@ -141,14 +141,14 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             }
             self.entries -= 1;
         }
-        let ring = &mut self.rings[at];
-        let seen = ring.add(class, ts, self.window_ns);
-        self.entries += usize::from(seen.is_some());
-        seen.unwrap_or(WindowCounts { counts: [0; C], complete: false })
+        let ring = &mut self.rings[ring_index];
+        let window_counts = ring.add(class, ts, self.window_ns);
+        self.entries += usize::from(window_counts.is_some());
+        window_counts.unwrap_or(WindowCounts { counts: [0; C], complete: false })
     }
 
     /// Entries kept now.
-    pub fn held(&self) -> usize {
+    pub fn entry_count(&self) -> usize {
         self.entries
     }
 
@@ -199,13 +199,13 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             self.bound_hit += self.rings[self.hand].entries.len() as u64;
             self.drop_ring();
         }
-        let at = self.rings.len();
-        self.by_key.insert(key, at as u32);
+        let ring_index = self.rings.len();
+        self.by_key.insert(key, ring_index as u32);
         self.rings.push(WindowRing {
             key,
             entries: self.spare.pop().unwrap_or_default(),
             base: [0; C],
-            over: 0,
+            outside_count: 0,
             before: [0; C],
             first_ts: i64::MAX,
             inside_ts: i64::MAX,
@@ -214,12 +214,12 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             last_ts: i64::MAX,
             forgotten_ts: self.swept_ts,
         });
-        at
+        ring_index
     }
 }
 
 impl<K, const C: usize> WindowRing<K, C> {
-    /// Forgets what is not after `limit`; gives how many that were.
+    /// Forgets the entries up to `limit` and returns their number.
     fn expire(&mut self, limit: i128) -> usize {
         let before = self.entries.len();
         while i128::from(self.first_ts) <= limit && self.forget_first() {}
@@ -229,19 +229,19 @@ impl<K, const C: usize> WindowRing<K, C> {
     fn forget_first(&mut self) -> bool {
         let Some(first) = self.entries.pop_front() else { return false };
         self.base = first.upto;
-        self.over = self.over.saturating_sub(1);
+        self.outside_count = self.outside_count.saturating_sub(1);
         self.forgotten_ts = self.forgotten_ts.max(first.ts);
         self.remember();
         true
     }
 
-    /// Takes from the entries what is kept beside them.
+    /// Updates the copies from the entries.
     fn remember(&mut self) {
-        let ts = |at: Option<&WindowEntry<C>>, none: i64| at.map_or(none, |e| e.ts);
+        let ts = |entry: Option<&WindowEntry<C>>, default_ts: i64| entry.map_or(default_ts, |e| e.ts);
         self.first_ts = ts(self.entries.front(), i64::MAX);
-        self.inside_ts = ts(self.entries.get(self.over), i64::MAX);
+        self.inside_ts = ts(self.entries.get(self.outside_count), i64::MAX);
         self.newest_ts = ts(self.entries.back(), i64::MIN);
-        self.before = self.upto(self.over);
+        self.before = self.upto(self.outside_count);
         self.upto = self.upto(self.entries.len());
     }
 
@@ -251,7 +251,7 @@ impl<K, const C: usize> WindowRing<K, C> {
         if n == 0 { self.base } else { self.entries[n - 1].upto }
     }
 
-    /// `None` when the entry was not kept.
+    /// Adds an entry and returns the counts of its window. Returns `None` if the entry was not kept.
     #[inline]
     fn add(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<WindowCounts<C>> {
         let after = i128::from(ts) - window_ns;
@@ -264,33 +264,33 @@ impl<K, const C: usize> WindowRing<K, C> {
         self.first_ts = self.first_ts.min(ts);
         self.inside_ts = self.inside_ts.min(ts);
         // The window only moves on; each entry is passed once.
-        while self.over < self.entries.len() && i128::from(self.inside_ts) <= after {
-            self.before = self.entries[self.over].upto;
-            self.over += 1;
-            self.inside_ts = self.entries.get(self.over).map_or(i64::MAX, |e| e.ts);
+        while self.outside_count < self.entries.len() && i128::from(self.inside_ts) <= after {
+            self.before = self.entries[self.outside_count].upto;
+            self.outside_count += 1;
+            self.inside_ts = self.entries.get(self.outside_count).map_or(i64::MAX, |e| e.ts);
         }
-        Some(self.seen(self.before, self.upto, after))
+        Some(self.counts_between(self.before, self.upto, after))
     }
 
     #[cold]
     fn add_late(&mut self, class: usize, ts: i64, after: i128) -> Option<WindowCounts<C>> {
-        let at = self.entries.partition_point(|e| e.ts <= ts);
-        if self.entries.len() - at > SHIFT_MAX {
+        let index = self.entries.partition_point(|e| e.ts <= ts);
+        if self.entries.len() - index > SHIFT_MAX {
             self.forgotten_ts = self.forgotten_ts.max(ts);
             return None;
         }
-        self.entries.insert(at, WindowEntry { ts, upto: self.upto(at) });
-        for entry in self.entries.iter_mut().skip(at) {
+        self.entries.insert(index, WindowEntry { ts, upto: self.upto(index) });
+        for entry in self.entries.iter_mut().skip(index) {
             entry.upto[class] = entry.upto[class].wrapping_add(1);
         }
-        self.over += usize::from(at < self.over);
+        self.outside_count += usize::from(index < self.outside_count);
         self.remember();
         let from = self.entries.partition_point(|e| i128::from(e.ts) <= after);
-        Some(self.seen(self.upto(from.min(at + 1)), self.upto(at + 1), after))
+        Some(self.counts_between(self.upto(from.min(index + 1)), self.upto(index + 1), after))
     }
 
     #[inline]
-    fn seen(&self, before: [u32; C], upto: [u32; C], after: i128) -> WindowCounts<C> {
+    fn counts_between(&self, before: [u32; C], upto: [u32; C], after: i128) -> WindowCounts<C> {
         let counts = std::array::from_fn(|c| upto[c].wrapping_sub(before[c]));
         WindowCounts { counts, complete: i128::from(self.forgotten_ts) <= after }
     }
@@ -310,28 +310,29 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// Everything kept and everything counted, against what is complete; streams whose time goes back, too.
+        /// Fails if the counts differ from a plain list's wherever they claim to be complete, also in streams whose
+        /// time goes back.
         #[test]
         fn windows_are_those_of_a_list(steps in proptest::collection::vec(step(), 0..120)) {
             let mut windows = SlidingWindows::<u8, 2>::new(W.into());
             let (mut list, mut ts, mut back) = (Vec::new(), 0, false);
-            for (key, class, by) in steps {
-                ts += by;
-                back |= by < 0;
+            for (key, class, step_ns) in steps {
+                ts += step_ns;
+                back |= step_ns < 0;
                 list.push((key, class, ts));
                 let count = |c| list.iter().filter(|e| e.0 == key && e.1 == c && e.2 > ts - W && e.2 <= ts).count();
-                let seen = windows.add(key, class, ts);
-                if seen.complete {
-                    prop_assert_eq!(seen.counts, [count(0) as u32, count(1) as u32]);
+                let window_counts = windows.add(key, class, ts);
+                if window_counts.complete {
+                    prop_assert_eq!(window_counts.counts, [count(0) as u32, count(1) as u32]);
                 } else {
                     prop_assert!(back, "in order, nothing is ever forgotten too early");
                 }
             }
-            prop_assert_eq!(windows.held(), windows.rings.iter().map(|r| r.entries.len()).sum::<usize>());
+            prop_assert_eq!(windows.entry_count(), windows.rings.iter().map(|r| r.entries.len()).sum::<usize>());
             prop_assert_eq!(windows.by_key.len(), windows.rings.len());
         }
 
-        /// Up to one window late is counted to the letter, whatever else is in the stream.
+        /// Fails if an event that is up to one window late is not counted exactly, whatever else is in the stream.
         #[test]
         fn what_is_one_window_late_is_complete(late in proptest::collection::vec((0u8..3, 0..W), 1..120)) {
             let mut windows = SlidingWindows::<u8, 1>::new(W.into());
@@ -340,21 +341,21 @@ mod tests {
             }
         }
 
-        /// However much comes, what is kept stays within its bounds, and what is forgotten early is counted.
+        /// Fails if the kept entries exceed their bounds, or if an entry that is forgotten early is not counted.
         #[test]
         fn bounds_hold(steps in proptest::collection::vec(step(), 0..120)) {
             let mut windows = SlidingWindows::<u8, 2>::bounded(W.into(), 4, 2);
             let (mut ts, mut incomplete) = (0, 0);
-            for (key, class, by) in steps {
-                ts += by;
+            for (key, class, step_ns) in steps {
+                ts += step_ns;
                 incomplete += u64::from(!windows.add(key, class, ts).complete);
-                prop_assert!(windows.held() <= 4 && windows.rings.len() <= 2);
+                prop_assert!(windows.entry_count() <= 4 && windows.rings.len() <= 2);
             }
             prop_assert!(incomplete == 0 || windows.bound_hit + windows.expired > 0);
         }
     }
 
-    /// One event of the year 2262 once made a window of everything before it forget.
+    /// Fails if an event with a wrong time stamp empties the windows, as one of the year 2262 once did.
     #[test]
     fn one_mad_time_stamp_forgets_nothing() {
         let mut windows = SlidingWindows::<u8, 1>::new(W.into());
@@ -367,14 +368,14 @@ mod tests {
         }
     }
 
-    /// The last nanosecond there is once looked like the mark for "no entry".
+    /// Fails if the last nanosecond is taken for the mark of "no entry", as it once was.
     #[test]
     fn the_ends_of_time_are_times() {
         for window_ns in [0, 1, i128::from(i64::MAX)] {
             let mut windows = SlidingWindows::<u8, 1>::new(window_ns);
             for ts in [i64::MAX, i64::MAX, i64::MIN, i64::MIN, i64::MAX] {
-                let seen = windows.add(1, 0, ts);
-                assert!(seen.counts[0] <= 3 && (window_ns > 0 || seen.counts == [0]));
+                let window_counts = windows.add(1, 0, ts);
+                assert!(window_counts.counts[0] <= 3 && (window_ns > 0 || window_counts.counts == [0]));
             }
         }
     }

@@ -26,15 +26,15 @@ pub struct FxOptions {
     pub pairs_max: u32,
     /// Value dates of a pair that have quotes.
     pub dates_per_pair_max: u32,
-    /// Bytes of ids that are longer than those of most banks, of all quotes together.
+    /// The bytes of all long ids in quotes together. Most banks' ids are shorter.
     pub id_bytes_max: usize,
     /// Switches of banks that controls have turned off.
     pub switches_max: u32,
 }
 
 impl Default for FxOptions {
-    /// One and five million; 5 s, 50 pips, 3 banks; 1,048,576 quotes, 4,096 on a side, 262,144 pairs, 4,096 dates of each,
-    /// 64 MiB of long ids, 1,048,576 switches.
+    /// Returns the default options: sizes of one and five million; 5 s, 50 pips, 3 banks; 1,048,576 quotes, 4,096 on a
+    /// side, 262,144 pairs, 4,096 dates of each pair, 64 MiB of long ids, 1,048,576 switches.
     fn default() -> Self {
         Self {
             sizes: vec![Decimal::from_int(1_000_000), Decimal::from_int(5_000_000)],
@@ -69,7 +69,7 @@ pub enum QuoteRefusal {
     Indicative,
     /// Its date is a weekend or in the past.
     ValueDate,
-    /// It had ended when it came.
+    /// The quote had already ended when it arrived.
     Expired,
     /// A bound of [`FxOptions`] is met.
     NoRoom,
@@ -89,7 +89,7 @@ impl QuoteRefusal {
         Self::NoRoom,
     ];
 
-    /// The word for it.
+    /// Returns the word that users see for this refusal.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ pub struct FxCounters {
 }
 
 impl FxCounters {
-    /// The quotes that were refused for this reason. Rule 9: the first reason counts.
+    /// Returns how many quotes were refused for this reason. Rule 9: the first reason counts.
     #[must_use]
     pub fn refused(&self, reason: QuoteRefusal) -> u64 {
         self.refused[reason as usize]
@@ -137,9 +137,9 @@ pub(super) struct Book {
     pub sides: [BookSide; 2],
     /// The time of its timer, which may be too early: the quote that it was set for may be replaced.
     pub expiry_due: Option<i64>,
-    /// Whether it waits for an evaluation.
+    /// Whether the book waits for an evaluation.
     pub is_touched: bool,
-    /// What was printed last, by size and side.
+    /// The offers that were printed last, by size and side.
     pub printed: Vec<[SideOffer; 2]>,
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Pair {
     pub books: Vec<(CivilDate, u32)>,
 }
 
-/// The pairs, and what each instrument of the tape means.
+/// The pairs, and the pair of each instrument on the tape.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
     pub all: Vec<Pair>,
@@ -175,7 +175,7 @@ pub(super) struct PairReference {
 }
 
 impl Pairs {
-    /// Gives an id its name.
+    /// Defines the name of an id.
     pub(super) fn define(&mut self, instrument: u32, name: &str) {
         let index = instrument as usize;
         if self.instruments.len() <= index {
@@ -184,7 +184,7 @@ impl Pairs {
         self.instruments[index] = OrientedPair::parse(name);
     }
 
-    /// Returns the pair that an instrument is; `None` where it is no pair or there is no room for it.
+    /// Returns the pair of an instrument, or `None` if the instrument is not a pair or there is no room for it.
     pub(super) fn find(&mut self, instrument: u32, pairs_max: u32) -> Result<PairReference, QuoteRefusal> {
         let oriented = self.instruments.get(instrument as usize).copied().flatten();
         let OrientedPair { name, inverted } = oriented.ok_or(QuoteRefusal::NoPair)?;
@@ -201,8 +201,8 @@ impl Pairs {
     }
 }
 
-/// The books, by number. One without quotes is given back: it has printed that it has no prices, and one that is made
-/// again prints as it would.
+/// The books, by number. A book without quotes is released: it has printed that it has no prices. A new book in its
+/// place prints the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BookTable {
     books: Vec<Book>,
@@ -241,7 +241,7 @@ impl BookTable {
         self.books.len() as u32 - 1
     }
 
-    /// Gives an empty book back. What it printed last is empty, too.
+    /// Releases an empty book. Its last printed offers are empty, too.
     pub(super) fn release(&mut self, index: u32) {
         debug_assert!(self.get(index).is_empty());
         self.free.push(index);

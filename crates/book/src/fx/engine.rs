@@ -1,4 +1,4 @@
-//! The engine: what each event and each timer does to the books, and which best prices changed by it.
+//! The engine: how each event and each timer changes the books and the best prices.
 
 use super::books::{BookTable, FxCounters, FxOptions, PairReference, Pairs, QuoteRefusal, Size};
 use super::exact::Units;
@@ -17,7 +17,7 @@ use unitape_model::{
 
 /// The books of quotes of all pairs and dates, with their best prices.
 ///
-/// Names come first: [`FxBooks::define_publisher`] and [`FxBooks::define_instrument`] give those of the ids in events.
+/// Names come first: [`FxBooks::define_publisher`] and [`FxBooks::define_instrument`] name the ids in events.
 #[derive(Clone, Debug)]
 pub struct FxBooks {
     options: FxOptions,
@@ -44,7 +44,7 @@ impl FxBooks {
     /// Makes books without quotes.
     ///
     /// # Errors
-    /// No size, a size that is not above zero, or no other bank for a median.
+    /// Fails if there is no size, if a size is not above zero, or if a median would have no other bank.
     pub fn new(options: FxOptions) -> Result<Self, Error> {
         let size = |decimal: &Decimal| {
             let units = Units::from_qty(*decimal).ok_or(Error::Size { size: *decimal })?;
@@ -78,20 +78,20 @@ impl FxBooks {
         })
     }
 
-    /// Gives the id of a bank or venue its name. An id keeps its first name.
+    /// Defines the name of a bank's or venue's id. An id keeps its first name.
     pub fn define_publisher(&mut self, id: u16, name: &str) {
         if !self.publishers.is_named(id) {
             self.publishers.define(id, name);
         }
     }
 
-    /// Gives the id of an instrument its name. Several ids may name one pair, and either way round.
+    /// Defines the name of an instrument's id. Several ids may name the same pair, in either direction.
     pub fn define_instrument(&mut self, id: u32, name: &str) {
         self.pairs.define(id, name);
     }
 
-    /// Applies an event. Calls `listener` for the best prices that timers change before it, and after the last event of a
-    /// message for those that the message changed.
+    /// Applies an event. Calls `listener` for the best prices that timers change before the event. After the last event
+    /// of a message, calls it for the best prices that the message changed.
     pub fn on_event(&mut self, event: &Event<'_>, listener: &mut PriceListener<'_>) {
         let header = event.header();
         let ts = event.ts_event().0;
@@ -119,7 +119,7 @@ impl FxBooks {
         }
     }
 
-    /// Evaluates what the events of a message changed, and calls `listener` for the best prices that are others.
+    /// Evaluates the books that a message changed, and calls `listener` for each changed best price.
     /// [`FxBooks::on_event`] does so after the last event of a message.
     pub fn end_message(&mut self, listener: &mut PriceListener<'_>) {
         if !self.touched.is_empty() {
@@ -224,11 +224,11 @@ impl FxBooks {
             off: None,
             was_spike: false,
         };
-        self.place(pair, value_date, book, side, quote)
+        self.insert_quote(pair, value_date, book, side, quote)
     }
 
     /// Puts a quote into its slot, which is empty.
-    fn place(
+    fn insert_quote(
         &mut self,
         pair: PairReference,
         value_date: CivilDate,
@@ -274,7 +274,7 @@ impl FxBooks {
         }
     }
 
-    /// Rule 10: empties the slots of a bank and pair that match every field that a withdrawal gives.
+    /// Empties the slots of a bank and pair that match every field of a withdrawal (rule 10).
     fn withdraw(
         &mut self,
         publisher: u16,
@@ -287,7 +287,7 @@ impl FxBooks {
         let id = quote_id(event, &mut scratch);
         for n in 0..self.pairs.all[pair.pair as usize].books.len() {
             let (date, book) = self.pairs.all[pair.pair as usize].books[n];
-            if fields.value_date.is_none_or(|given| given == date) {
+            if fields.value_date.is_none_or(|value_date| value_date == date) {
                 self.remove_matching(book, |quote_side, quote| {
                     quote.slot.publisher == publisher
                         && side.is_none_or(|side| side == quote_side)
@@ -299,7 +299,7 @@ impl FxBooks {
         }
     }
 
-    /// Rule 7: a heartbeat is heard, a logout withdraws all quotes of the bank.
+    /// Handles a status by rule 7: a heartbeat counts as heard, and a logout withdraws all quotes of the bank.
     fn on_status(&mut self, event: &Event<'_>, now: i64) {
         let Some(publisher) = self.publisher(event) else { return };
         self.hear(publisher, now);
@@ -308,7 +308,7 @@ impl FxBooks {
         }
     }
 
-    /// Rule 18: disables or enables a bank, or a bank in a pair; the latest control of each switch counts.
+    /// Disables or enables a bank, or a bank in a pair (rule 18). The latest control of each switch counts.
     fn on_control(&mut self, event: &Event<'_>, now: i64) {
         let disables = text(event, EventField::Action, |action| action == "disable");
         if !disables && !text(event, EventField::Action, |action| action == "enable") {
@@ -349,7 +349,7 @@ impl FxBooks {
         }
     }
 
-    /// Ends the control of a switch, if it has one that disables, and notes the books that it is about.
+    /// Ends the disabling control of a switch, if there is one, and marks the books that it concerns.
     fn turn_on(&mut self, switch: BankSwitch) {
         if let Some(until) = self.switches.remove(&switch) {
             self.publishers.get_mut(switch.publisher).switches_off -= 1;
@@ -360,8 +360,9 @@ impl FxBooks {
         self.touch_quoted(switch);
     }
 
-    /// Rule 4: fires the timers that are due at or before `now` in due order, those of one time together; their prices carry
-    /// the due time. A book that the message in hand has changed waits for the last event of the message (rule 1).
+    /// Fires the timers that are due at or before `now`, in due order (rule 4). Timers with the same due time fire
+    /// together, and their prices carry the due time. A book that the current message has changed waits for the last
+    /// event of the message (rule 1).
     fn fire_timers(&mut self, now: i64, listener: &mut PriceListener<'_>) {
         while let Some(due) = self.timers.next_due().filter(|due| *due <= now) {
             let waiting = std::mem::take(&mut self.touched);
@@ -379,7 +380,7 @@ impl FxBooks {
         }
     }
 
-    /// Rule 5: removes the quotes of a book that end at `due`.
+    /// Removes the quotes of a book that end at `due` (rule 5).
     fn expire(&mut self, book: u32, due: i64) {
         self.books.get_mut(book).expiry_due = None;
         self.remove_matching(book, |_, quote| quote.valid_until.is_some_and(|until| until <= due));
@@ -389,23 +390,24 @@ impl FxBooks {
         }
     }
 
-    /// Rule 7: withdraws the quotes of a bank that was not heard for so long.
+    /// Withdraws the quotes of a bank whose silence has lasted too long (rule 7).
     fn check_silence(&mut self, publisher: u16, due: i64) {
-        let of = self.publishers.get_mut(publisher);
-        of.silence_due = None;
-        match silence_due(&self.options, of.heard) {
+        let state = self.publishers.get_mut(publisher);
+        state.silence_due = None;
+        match silence_due(&self.options, state.heard) {
             Some(later) if later > due => self.expect_silence(publisher, later),
             _ => self.withdraw_all(publisher),
         }
     }
 
-    /// Rule 7: a bank is heard at `now`.
+    /// Records that a bank is heard at `now` (rule 7).
     fn hear(&mut self, publisher: u16, now: i64) {
-        let of = self.publishers.get_mut(publisher);
-        of.heard = now;
-        // A timer that is too early sets the next one. One is too late only if the first events had a clock ahead.
+        let state = self.publishers.get_mut(publisher);
+        state.heard = now;
+        // A timer that is too early sets the next timer. A timer is too late only if the first events had a clock
+        // ahead.
         if let Some(due) = silence_due(&self.options, now)
-            && of.silence_due.is_none_or(|set| due < set)
+            && state.silence_due.is_none_or(|set| due < set)
         {
             self.expect_silence(publisher, due);
         }
@@ -430,7 +432,7 @@ impl FxBooks {
         self.timers.expiries.insert((due, index));
     }
 
-    /// Rule 7: withdraws all quotes of a bank.
+    /// Withdraws all quotes of a bank (rule 7).
     fn withdraw_all(&mut self, publisher: u16) {
         let books: Vec<u32> = self.publishers.get(publisher).books.keys().copied().collect();
         for book in books {
@@ -457,7 +459,7 @@ impl FxBooks {
         }
     }
 
-    /// Notes the books in which a switch has quotes: these may be on offer now, or no longer.
+    /// Marks the books in which a switch has quotes: these quotes may be on offer now, or no longer.
     fn touch_quoted(&mut self, switch: BankSwitch) {
         let mut books: Vec<u32> = self.publishers.get(switch.publisher).books.keys().copied().collect();
         books.retain(|book| switch.pair.is_none_or(|pair| self.books.get(*book).pair == pair));
@@ -540,15 +542,15 @@ impl FxBooks {
 
     fn find_book(&self, pair: u32, value_date: CivilDate) -> Option<u32> {
         let books = &self.pairs.all[pair as usize].books;
-        let place = books.binary_search_by_key(&value_date, |(date, _)| *date).ok()?;
-        Some(books[place].1)
+        let position = books.binary_search_by_key(&value_date, |(date, _)| *date).ok()?;
+        Some(books[position].1)
     }
 
     fn add_book(&mut self, pair: PairReference, value_date: CivilDate) -> u32 {
         let index = self.books.add(pair, value_date, &self.sizes);
         let books = &mut self.pairs.all[pair.pair as usize].books;
-        let place = books.partition_point(|(date, _)| *date < value_date);
-        books.insert(place, (value_date, index));
+        let position = books.partition_point(|(date, _)| *date < value_date);
+        books.insert(position, (value_date, index));
         index
     }
 
@@ -644,7 +646,7 @@ fn quote_id<'s>(event: &'s Event<'_>, scratch: &'s mut [u8; 36]) -> Option<Inlin
     }
 }
 
-/// Whether a field is a text that passes.
+/// Returns whether a field is a text that passes.
 fn text(event: &Event<'_>, field: EventField, passes: impl Fn(&str) -> bool) -> bool {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::Text(text)) => passes(text),

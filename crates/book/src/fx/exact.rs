@@ -1,7 +1,8 @@
 //! Exact amounts: whole numbers of 384 bits, which are wide enough for every product and sum of the rules.
 //!
-//! A quantity counts units of 10⁻³⁹: one of the other way round is `qty` × `px`, and those have 30 and 9 places at most. A
-//! notional counts units of 10⁻⁴⁸. The largest one is a size of 2⁶³ × 10³⁰ at a price of 2⁶³ × 10⁻⁹, which is 2³⁵⁴ units.
+//! A quantity counts units of 10⁻³⁹: an inverted quantity is `qty` × `px`, which have at most 30 and 9 places. A
+//! notional counts units of 10⁻⁴⁸. The largest notional is a size of 2⁶³ × 10³⁰ at a price of 2⁶³ × 10⁻⁹, which is 2³⁵⁴
+//! units.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -130,9 +131,10 @@ impl fmt::Display for ExactAmount {
             end = end.saturating_sub(CHUNK_DIGITS);
         }
         let digits = std::str::from_utf8(&digits).expect("digits are ASCII");
-        let (whole, fraction) = digits.split_at(DIGITS - usize::from(self.places));
-        let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
-        f.write_str(if whole.is_empty() { "0" } else { whole })?;
+        let (integer_digits, fraction) = digits.split_at(DIGITS - usize::from(self.places));
+        let (integer_digits, fraction) =
+            (integer_digits.trim_start_matches('0'), fraction.trim_end_matches('0'));
+        f.write_str(if integer_digits.is_empty() { "0" } else { integer_digits })?;
         if fraction.is_empty() { Ok(()) } else { write!(f, ".{fraction}") }
     }
 }
@@ -143,7 +145,7 @@ const CHUNK: u128 = 10_000_000_000_000_000_000;
 /// 2³⁸⁴ has 116 digits.
 const DIGITS: usize = 7 * CHUNK_DIGITS;
 
-/// Powers of ten, to that of the largest exponent of a quantity.
+/// Powers of ten, up to the largest exponent of a quantity.
 const POWERS: [Units; QTY_PLACES as usize + EXPONENT_MAX as usize + 1] = {
     let mut powers = [Units([1, 0, 0, 0, 0, 0]); QTY_PLACES as usize + EXPONENT_MAX as usize + 1];
     let mut i = 1;
@@ -163,7 +165,7 @@ mod tests {
         Units([number as u64, (number >> 64) as u64, 0, 0, 0, 0])
     }
 
-    /// Schoolbook multiplication of digits, the last digit first: the slow twin.
+    /// Multiplies digits as in school, the last digit first: the slow twin.
     fn product(a: &str, b: &str) -> String {
         let digits = |text: &str| text.bytes().rev().map(|b| u32::from(b - b'0')).collect::<Vec<_>>();
         let (a, b) = (digits(a), digits(b));
@@ -183,7 +185,7 @@ mod tests {
     }
 
     proptest! {
-        /// A carry that is lost makes a sum of two large banks a small one.
+        /// Fails if a carry is lost, which would make a sum of two large banks a small sum.
         #[test]
         fn words_agree_with_digits(a in any::<u128>(), b in any::<u128>(), f in any::<[u64; 3]>()) {
             let [a, b] = [a, b].map(|n| n >> 1);
@@ -200,7 +202,7 @@ mod tests {
             prop_assert_eq!(sum > wide, a > 0 && f.iter().all(|f| *f > 0));
         }
 
-        /// A quantity that prints as another one is a leg that nobody can deal.
+        /// Fails if a quantity prints as another quantity, because nobody can deal that leg.
         #[test]
         fn quantities_print_as_their_decimals(mantissa in 1i64.., exponent in -EXPONENT_MAX..=11) {
             let qty = Decimal::new(mantissa, exponent).unwrap();

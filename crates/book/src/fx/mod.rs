@@ -7,8 +7,8 @@
 //!   timers  ─▶ expiry, silence, end of a control             ─┘
 //! ```
 //!
-//! The rules are those of `docs/best-price-rules.md`; code cites them by number. [`FxBooks`] applies events and calls a
-//! listener for each best price that changed. [`TapeFx`] takes the frames of a tape, and learns names from them.
+//! The rules are in `docs/best-price-rules.md`; code cites them by number. [`FxBooks`] applies events and calls a
+//! listener for each changed best price. [`TapeFx`] takes the frames of a tape and learns names from them.
 //!
 //! ```
 //! use unitape_book::fx::{FxBooks, FxOptions};
@@ -32,7 +32,7 @@
 //! ```
 //!
 //! # What it does not do
-//! It knows no calendar and no file of pairs, and it takes no decision: it says what is on offer. Everything is bounded, see
+//! It knows no calendar and no file of pairs, and it takes no decision: it shows the offers. Everything is bounded, see
 //! [`FxOptions`]. It reads no clock: the same events give the same prices.
 
 mod books;

@@ -1,4 +1,4 @@
-//! Currency pairs: which way round, what a pip is, which date is spot.
+//! Currency pairs: their direction, their pip and their spot date.
 
 use std::fmt;
 use unitape_model::{CivilDate, UnixNanos};
@@ -12,7 +12,7 @@ pub struct PairName([u8; 7]);
 pub struct OrientedPair {
     /// The pair, the right way round.
     pub name: PairName,
-    /// Whether the event has it the other way: `USD/EUR`.
+    /// Whether the event names the pair in the other direction: `USD/EUR`.
     pub inverted: bool,
 }
 
@@ -32,17 +32,18 @@ impl OrientedPair {
     }
 }
 
-/// The currency of the lower rank comes first. Rule 12: by this list, others bytewise, JPY last.
+/// Returns the rank of a currency. The currency with the lower rank comes first. Rule 12: by this list, others
+/// bytewise, JPY last.
 fn currency_rank(code: [u8; 3]) -> (u8, [u8; 3]) {
     match RANKED.iter().position(|ranked| **ranked == code) {
-        Some(place) => (place as u8, [0; 3]),
+        Some(index) => (index as u8, [0; 3]),
         None if &code == b"JPY" => (u8::MAX, [0; 3]),
         None => (RANKED.len() as u8, code),
     }
 }
 
 impl PairName {
-    /// The text.
+    /// Returns the six letters of the pair as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("capital letters are ASCII")
@@ -67,7 +68,8 @@ impl PairName {
     }
 }
 
-/// Whether a quote of this time may name this date. Rule 11: weekends and dates before its UTC date are refused.
+/// Returns whether a quote of this time may name this date. Rule 11: weekends and dates before its UTC date are
+/// refused.
 pub(super) fn accepts_date(date: CivilDate, ts: UnixNanos) -> bool {
     !date.is_weekend() && date >= CivilDate::from_utc(ts)
 }

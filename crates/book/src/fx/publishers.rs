@@ -1,4 +1,4 @@
-//! The banks and venues that quote: when each was heard, and what controls say of it.
+//! The banks and venues that quote: when each was last heard, and which controls apply to it.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -6,7 +6,7 @@ use rustc_hash::FxBuildHasher;
 /// A bank, a venue, or a bank at a venue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Publisher {
-    /// Its name; `None` where its definition is lost.
+    /// Its name, or `None` if its definition is lost.
     pub name: Option<Box<str>>,
     /// Rule 7: `now` when it was last heard.
     pub heard: i64,
@@ -23,7 +23,7 @@ pub(super) struct Publisher {
 pub(super) struct Publishers(Vec<Publisher>);
 
 impl Publishers {
-    /// Gives an id its name.
+    /// Defines the name of an id.
     pub(super) fn define(&mut self, id: u16, name: &str) {
         let index = usize::from(id);
         if self.0.len() <= index {
@@ -32,7 +32,7 @@ impl Publishers {
         self.0[index].name = Some(name.into());
     }
 
-    /// Whether an id has a name.
+    /// Returns whether an id has a name.
     pub(super) fn is_named(&self, id: u16) -> bool {
         self.0.get(usize::from(id)).is_some_and(|publisher| publisher.name.is_some())
     }

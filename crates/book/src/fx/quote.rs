@@ -12,7 +12,7 @@ pub(super) struct Quote {
     pub slot: QuoteSlot,
     /// The price as quoted, above zero.
     pub px: Price,
-    /// Whether the pair was quoted the other way round.
+    /// Whether the pair was quoted in the other direction.
     pub inverted: bool,
     /// The quantity as quoted, above zero.
     pub qty: Decimal,
@@ -47,7 +47,7 @@ pub enum OffReason {
 }
 
 impl OffReason {
-    /// The word for it in JSON.
+    /// Returns the word that JSON uses for this state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl QuoteId {
         }
     }
 
-    /// The bytes that it has on the heap.
+    /// Returns the number of bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         if let Self::Long(text) = self { text.len() } else { 0 }
     }

@@ -8,7 +8,7 @@ use unitape_model::{Price, Side};
 #[derive(Clone, Debug, Default)]
 pub(super) struct BookSide {
     quotes: Vec<Quote>,
-    /// Whether something happened to it since the last evaluation.
+    /// Whether the slot changed since the last evaluation.
     pub is_changed: bool,
 }
 
@@ -17,21 +17,21 @@ impl BookSide {
         &self.quotes
     }
 
-    /// Puts a quote in its place. Its slot must be empty.
+    /// Inserts a quote at its place in the order. Its slot must be empty.
     pub(super) fn insert<'n>(&mut self, quote: Quote, side: Side, bank: impl Fn(u16) -> &'n str) {
-        let place = self.quotes.partition_point(|other| other.compare(&quote, side, &bank).is_lt());
-        self.quotes.insert(place, quote);
+        let index = self.quotes.partition_point(|candidate| candidate.compare(&quote, side, &bank).is_lt());
+        self.quotes.insert(index, quote);
         self.is_changed = true;
     }
 
     /// Removes the quote of a slot.
     pub(super) fn remove(&mut self, slot: &QuoteSlot) -> Option<Quote> {
-        let place = self.quotes.iter().position(|quote| quote.slot == *slot)?;
+        let index = self.quotes.iter().position(|quote| quote.slot == *slot)?;
         self.is_changed = true;
-        Some(self.quotes.remove(place))
+        Some(self.quotes.remove(index))
     }
 
-    /// Removes the quotes that match, and gives each to `removed`.
+    /// Removes the quotes that match and passes each to `removed`.
     pub(super) fn remove_matching(
         &mut self,
         matches: impl Fn(&Quote) -> bool,
@@ -46,7 +46,7 @@ impl BookSide {
             !is_match
         });
         self.is_changed |= self.quotes.len() < before;
-        // A flood that is over gives its memory back.
+        // The memory of a flood is released after it.
         if self.quotes.capacity() > KEPT_CAPACITY && self.quotes.len() < self.quotes.capacity() / 8 {
             self.quotes.shrink_to(KEPT_CAPACITY);
         }
@@ -97,8 +97,9 @@ pub(super) struct SpikeRule {
 }
 
 impl SpikeRule {
-    /// Whether a quote is more than the distance from a median, which is given doubled. Of an inverted quote, both sides of
-    /// the comparison are multiplied by its units: these are below 2⁶³ and a doubled median below 2⁶⁴.
+    /// Returns whether a quote is more than the distance away from a median. The median is given doubled. For an
+    /// inverted quote, both sides of the comparison are multiplied by its units: these are below 2⁶³ and a doubled
+    /// median below 2⁶⁴.
     fn is_beyond(&self, quote: &Quote, doubled_median: i128) -> bool {
         let px = i128::from(quote.px.0);
         if quote.inverted {
@@ -118,13 +119,13 @@ pub(super) struct BankBests {
     round: u64,
 }
 
-/// A bank that quotes on the side of this round, or quoted on that of an earlier one.
+/// A bank that quotes on this side in this round, or quoted on it in an earlier round.
 #[derive(Clone, Copy, Debug, Default)]
 struct BankBest {
     round: u64,
     is_disabled: bool,
     /// The place of its price among the prices.
-    place: Option<usize>,
+    price_index: Option<usize>,
 }
 
 impl BankBests {
@@ -145,7 +146,7 @@ impl BankBests {
         }
         let bank = &mut self.banks[index];
         if bank.round != self.round {
-            *bank = BankBest { round: self.round, is_disabled: is_disabled(publisher), place: None };
+            *bank = BankBest { round: self.round, is_disabled: is_disabled(publisher), price_index: None };
         }
         *bank
     }
@@ -153,22 +154,23 @@ impl BankBests {
     /// Adds the price of a bank that was met, unless it has one.
     fn add(&mut self, publisher: u16, px: Price) {
         let bank = &mut self.banks[usize::from(publisher)];
-        if bank.place.is_none() {
-            bank.place = Some(self.prices.len());
+        if bank.price_index.is_none() {
+            bank.price_index = Some(self.prices.len());
             self.prices.push(px);
         }
     }
 
-    /// Returns twice the median of the banks but one that was met; `None` if there are fewer than `least`. Rule 17: the mean
-    /// of the middle two if their number is even. The prices are in order, so the middle is known by its place.
+    /// Returns twice the median of the banks without one of them, or `None` if fewer than `least` remain. Rule 17: an
+    /// even number of banks has the mean of the middle two as its median. The prices are in order, so the index gives
+    /// the middle.
     fn doubled_median_without(&self, publisher: u16, least: usize) -> Option<i128> {
-        let place = self.banks[usize::from(publisher)].place;
-        let count = self.prices.len() - usize::from(place.is_some());
+        let price_index = self.banks[usize::from(publisher)].price_index;
+        let count = self.prices.len() - usize::from(price_index.is_some());
         if count == 0 || count < least {
             return None;
         }
         let price = |n: usize| {
-            let is_behind = place.is_some_and(|place| n >= place);
+            let is_behind = price_index.is_some_and(|index| n >= index);
             i128::from(self.prices[n + usize::from(is_behind)].0)
         };
         Some(price((count - 1) / 2) + price(count / 2))
@@ -180,7 +182,7 @@ impl BankBests {
 pub(super) struct SideOffer {
     /// Rule 14: the best quote of one bank.
     pub best: Option<OfferedQuote>,
-    /// Rule 15: the legs of a sweep; none if there is too little in all.
+    /// Rule 15: the legs of a sweep. There are none if the total quantity is too small.
     pub legs: Vec<SweepLeg>,
 }
 
@@ -197,8 +199,8 @@ pub(super) struct OfferedQuote {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SweepLeg {
     pub quote: OfferedQuote,
-    /// What is taken of the quote.
-    pub taken: Units,
+    /// The amount taken from the quote.
+    pub amount: Units,
 }
 
 impl SideOffer {
@@ -211,9 +213,9 @@ impl SideOffer {
         self.legs.clear();
         let mut left = size;
         for quote in offered().filter(|quote| !quote.slot.full_amount && !quote.inverted) {
-            let taken = left.min(quote.base);
-            self.legs.push(SweepLeg { quote: OfferedQuote::new(quote), taken });
-            left = left.minus(taken);
+            let amount = left.min(quote.base);
+            self.legs.push(SweepLeg { quote: OfferedQuote::new(quote), amount });
+            left = left.minus(amount);
             if left.is_zero() {
                 return;
             }

@@ -14,24 +14,25 @@ pub struct TapeFx {
     /// The books.
     pub books: FxBooks,
     /// The instruments and venues whose names the books have.
-    known: [u32; 2],
+    name_counts: [u32; 2],
 }
 
 impl TapeFx {
-    /// Makes books without quotes, with the names that are known already: those of a tape whose first segments are gone.
+    /// Makes books without quotes, with names that are already known. A tape whose first segments are gone needs these
+    /// names.
     ///
     /// # Errors
-    /// As [`FxBooks::new`].
+    /// Fails as [`FxBooks::new`] does.
     pub fn with_names(options: FxOptions, names: DefinitionTable) -> Result<Self, Error> {
-        let mut this = Self { names, books: FxBooks::new(options)?, known: [0; 2] };
-        this.learn_names();
+        let mut this = Self { names, books: FxBooks::new(options)?, name_counts: [0; 2] };
+        this.add_new_names();
         Ok(this)
     }
 
     /// Applies the next frame of the tape, bookkeeping as well, and calls `listener` for each best price that changed.
     ///
     /// # Errors
-    /// The error of [`DefinitionTable::admit_frame`]: a foreign or damaged tape.
+    /// Fails as [`DefinitionTable::admit_frame`] does: the tape is foreign or damaged.
     pub fn on_frame(
         &mut self,
         position: Position,
@@ -40,7 +41,7 @@ impl TapeFx {
     ) -> Result<(), Error> {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|fault| Error::Frame { position, message: fault.to_string() })?;
-        self.learn_names();
+        self.add_new_names();
         let header = FrameHeader::read(frame);
         match event {
             Some(event) if !header.is_meta() => self.books.on_event(&event, listener),
@@ -51,24 +52,24 @@ impl TapeFx {
         Ok(())
     }
 
-    /// Gives the books the names that are new.
+    /// Passes new names to the books.
     #[inline]
-    fn learn_names(&mut self) {
-        let known = [NameKind::Instrument, NameKind::Venue].map(|dict| self.names.len(dict));
-        if self.known != known {
-            self.define_names(known);
+    fn add_new_names(&mut self) {
+        let name_counts = [NameKind::Instrument, NameKind::Venue].map(|dict| self.names.len(dict));
+        if self.name_counts != name_counts {
+            self.define_names(name_counts);
         }
     }
 
     #[cold]
-    fn define_names(&mut self, known: [u32; 2]) {
-        let [instruments, venues] = std::mem::replace(&mut self.known, known);
-        for id in instruments + 1..=known[0] {
+    fn define_names(&mut self, name_counts: [u32; 2]) {
+        let [instruments, venues] = std::mem::replace(&mut self.name_counts, name_counts);
+        for id in instruments + 1..=name_counts[0] {
             if let Some(name) = self.names.name(NameKind::Instrument, id) {
                 self.books.define_instrument(id, name);
             }
         }
-        for id in venues + 1..=known[1] {
+        for id in venues + 1..=name_counts[1] {
             if let (Some(name), Ok(id)) = (self.names.name(NameKind::Venue, id), u16::try_from(id)) {
                 self.books.define_publisher(id, name);
             }

@@ -1,7 +1,8 @@
-//! What happens at a time and not by an event: quotes end, banks fall silent, controls end.
+//! Changes at a time and not by an event: quotes end, banks fall silent, controls end.
 //!
-//! Each book has one timer for the quote that ends first, each publisher one for its silence, each switch one for its end. So
-//! their number is bounded by that of books, publishers and switches, however many quotes come.
+//! Each book has one timer for the quote that ends first. Each publisher has one timer for its silence, and each switch
+//! has one for its end. So the number of books, publishers and switches bounds the number of timers, however many
+//! quotes arrive.
 
 use std::collections::BTreeSet;
 
@@ -42,14 +43,14 @@ impl Timers {
 
     /// Takes out a timer of this time.
     pub(super) fn pop(&mut self, due: i64) -> Option<DueTimer> {
-        fn take<T: Ord + Copy>(timers: &mut BTreeSet<(i64, T)>, due: i64) -> Option<T> {
+        fn take_due<T: Ord + Copy>(timers: &mut BTreeSet<(i64, T)>, due: i64) -> Option<T> {
             let (_, subject) = *timers.first().filter(|(first, _)| *first == due)?;
             timers.pop_first();
             Some(subject)
         }
-        take(&mut self.expiries, due)
+        take_due(&mut self.expiries, due)
             .map(DueTimer::Expiry)
-            .or_else(|| take(&mut self.silences, due).map(DueTimer::Silence))
-            .or_else(|| take(&mut self.control_ends, due).map(DueTimer::ControlEnd))
+            .or_else(|| take_due(&mut self.silences, due).map(DueTimer::Silence))
+            .or_else(|| take_due(&mut self.control_ends, due).map(DueTimer::ControlEnd))
     }
 }

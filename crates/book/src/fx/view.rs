@@ -1,4 +1,4 @@
-//! What users see: best prices as they change, and the quotes of a book.
+//! The views for users: best prices as they change, and the quotes of a book.
 
 use super::books::Book;
 use super::exact::{ExactAmount, NOTIONAL_PLACES, QTY_PLACES, Units};
@@ -25,13 +25,13 @@ pub struct BestPrice<'a> {
     pub(super) publishers: &'a Publishers,
 }
 
-/// A listener to best prices: it is called for each one that changed.
+/// A listener to best prices. It is called for each changed best price.
 pub type PriceListener<'l> = dyn FnMut(&BestPrice<'_>) + 'l;
 
 /// How the best bid compares with the best ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriceState {
-    /// The bid is below the ask, or one of them is missing.
+    /// The bid is below the ask, or a side is missing.
     Normal,
     /// They are equal.
     Locked,
@@ -40,7 +40,7 @@ pub enum PriceState {
 }
 
 impl PriceState {
-    /// The word for it.
+    /// Returns the word that users see for this state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,13 +58,13 @@ pub struct BestQuote<'a> {
     pub px: Price,
     /// The bank.
     pub bank: &'a str,
-    /// The tier; 0 where it is missing.
+    /// The tier, or 0 if it is missing.
     pub tier: u64,
     /// The id of the quote.
     pub quote_id: Option<InlineId<'a>>,
-    /// Whether it is to be dealt whole or not at all.
+    /// Whether the quote must be dealt in full or not at all.
     pub full_amount: bool,
-    /// Whether the pair was quoted the other way round.
+    /// Whether the pair was quoted in the other direction.
     pub inverted: bool,
 }
 
@@ -132,7 +132,7 @@ impl<'a> SweepView<'a> {
     /// Returns the exact sum of price × quantity.
     #[must_use]
     pub fn notional(&self) -> ExactAmount {
-        let products = self.legs.iter().map(|leg| leg.taken.times(leg.quote.px.0 as u64));
+        let products = self.legs.iter().map(|leg| leg.amount.times(leg.quote.px.0 as u64));
         ExactAmount::new(products.fold(Units::default(), Units::plus), NOTIONAL_PLACES)
     }
 
@@ -147,7 +147,7 @@ impl<'a> SweepView<'a> {
         let publishers = self.publishers;
         self.legs.iter().map(move |leg| SweepLegView {
             quote: BestQuote::new(&leg.quote, publishers),
-            qty: ExactAmount::new(leg.taken, QTY_PLACES),
+            qty: ExactAmount::new(leg.amount, QTY_PLACES),
         })
     }
 }
@@ -168,7 +168,7 @@ pub struct FxQuoteView<'a> {
     pub qty: Decimal,
     /// The bank.
     pub bank: &'a str,
-    /// The tier; 0 where it is missing.
+    /// The tier, or 0 if it is missing.
     pub tier: u64,
     /// The id of the quote.
     pub quote_id: Option<InlineId<'a>>,
@@ -176,28 +176,28 @@ pub struct FxQuoteView<'a> {
     pub placed: UnixNanos,
     /// It is on offer while `now` is less.
     pub valid_until: Option<UnixNanos>,
-    /// Whether it is to be dealt whole or not at all.
+    /// Whether the quote must be dealt in full or not at all.
     pub full_amount: bool,
-    /// Whether the pair was quoted the other way round.
+    /// Whether the pair was quoted in the other direction.
     pub inverted: bool,
     /// Why it is not on offer.
     pub off: Option<OffReason>,
 }
 
 impl<'a> FxBookView<'a> {
-    /// The pair, the right way round.
+    /// Returns the name of the pair, in the market's order of the two currencies.
     #[must_use]
     pub fn pair(&self) -> PairName {
         self.book.name
     }
 
-    /// The date of settlement.
+    /// Returns the date of settlement.
     #[must_use]
     pub fn value_date(&self) -> CivilDate {
         self.book.value_date
     }
 
-    /// Returns the quotes of a side in the order of rule 14, the best first, also those that are not on offer.
+    /// Returns the quotes of a side in the order of rule 14, the best first. Quotes that are not on offer are included.
     pub fn quotes(&self, side: Side) -> impl ExactSizeIterator<Item = FxQuoteView<'a>> + use<'a> {
         let publishers = self.publishers;
         self.book.sides[side.index()].quotes().iter().map(move |quote: &'a Quote| FxQuoteView {

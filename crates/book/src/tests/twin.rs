@@ -181,7 +181,7 @@ fn from_state(options: BookOptions, state: &[u8]) -> Option<Books> {
 /// The state of books without names.
 fn state_of(books: &Books) -> Vec<u8> {
     let mut state = Vec::new();
-    books.put(&mut state);
+    books.encode(&mut state);
     // Venues, losses without a name, and the numbers of names: none.
     state.resize(state.len() + 4 + 8 + 8 + 4 * NameKind::COUNT, 0);
     state
@@ -259,7 +259,7 @@ fn check_whole(books: &Books) {
                 orders += queue.len();
             }
         }
-        let aside = book.aside().inspect(|o| assert_eq!(book.order(&o.oid), Some(*o))).count();
+        let aside = book.unqueued_orders().inspect(|o| assert_eq!(book.order(&o.oid), Some(*o))).count();
         orders += aside;
     }
     assert_eq!(orders, books.orders());

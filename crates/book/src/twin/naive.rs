@@ -23,7 +23,7 @@ pub struct Naive {
     all_venues: Option<u16>,
     stale_after_ns: Option<i64>,
     now: i64,
-    /// The number of the event in hand.
+    /// The number of the current event.
     number: u64,
 }
 
@@ -52,13 +52,13 @@ struct Listing {
     /// Best first.
     levels: [Vec<Rung>; 2],
     bbo: [Option<Rung>; 2],
-    /// By side of `bbo`, the number of the event that last stated it, and of the last one that made it stale.
+    /// By side of `bbo`, the number of the last event that stated the side, and of the last event that made it stale.
     stated: [u64; 2],
     bbo_lost: u64,
     has_data: [bool; 3],
     stale: [bool; 3],
     ts: [i64; 3],
-    /// The event of this place said that a basis is stale.
+    /// The source and offset of the event that made a basis stale.
     lost: [Option<(u32, u32)>; 3],
     halted: bool,
     /// The number of events without an instrument before its last clear.
@@ -99,7 +99,7 @@ const NOWHERE: (u32, u32) = (u32::MAX, u32::MAX);
 type Outcome = Result<(), BookFault>;
 
 impl Naive {
-    /// No books yet.
+    /// Makes an empty set of books.
     pub fn new(stale_after_ns: Option<i64>, all_venues: Option<u16>) -> Self {
         Self { stale_after_ns, all_venues, now: i64::MIN, ..Self::default() }
     }
@@ -175,7 +175,7 @@ impl Naive {
         }
     }
 
-    /// All that can be seen of the books, as text.
+    /// Writes everything that can be seen of the books as text.
     pub fn dump(&self) -> String {
         let mut out = String::new();
         for l in &self.listings {
@@ -278,7 +278,7 @@ fn amount(qty: i128) -> String {
 }
 
 impl Order {
-    /// The visible quantity.
+    /// Returns the visible quantity.
     fn shown(&self) -> i128 {
         self.display.map_or(self.left, |display| display.min(self.left))
     }
@@ -613,13 +613,13 @@ impl Listing {
     }
 }
 
-/// All that can be seen of the fast books, in the same words.
+/// Writes everything that can be seen of the fast books, in the words of the slow twin.
 pub fn dump(books: &Books) -> String {
     let mut out = String::new();
     let order = |o: crate::OrderView| {
         let (px, oid) = (o.px.map(|px| px.to_string()), o.oid.to_string());
         let oid = if oid.starts_with('#') { "#" } else { &oid };
-        format!("   {oid} {} {px:?} {} {}\n", o.side.letter(), o.left, o.done)
+        format!("   {oid} {} {px:?} {} {}\n", o.side.letter(), o.left, o.executed_qty)
     };
     for id in books.listings() {
         let l = books.listing(id);
@@ -633,7 +633,7 @@ pub fn dump(books: &Books) -> String {
                     book.queue(side, level.px).for_each(|o| out.push_str(&order(o)));
                 }
             }
-            let mut aside: Vec<_> = book.aside().map(order).collect();
+            let mut aside: Vec<_> = book.unqueued_orders().map(order).collect();
             aside.sort();
             out.extend(aside);
         }

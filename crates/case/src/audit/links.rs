@@ -81,8 +81,10 @@ pub(super) fn explain(rows: &[ChainRow], head: StoreHead, findings: &mut Finding
         (1..=head.actions.min(tail)).filter(|number| !genuine.contains_key(number)).collect();
     for number in missing {
         // A changed row still has its number.
-        let is_changed =
-            rows.iter().zip(&numbers).any(|(row, known)| known.is_none() && row.id == number as i64);
+        let is_changed = rows
+            .iter()
+            .zip(&numbers)
+            .any(|(row, original_number)| original_number.is_none() && row.id == number as i64);
         if !is_changed {
             add(number as i64, AuditProblem::Removed, "it is missing".to_owned());
         }
@@ -113,15 +115,15 @@ pub(super) fn explain(rows: &[ChainRow], head: StoreHead, findings: &mut Finding
 
 /// Returns the number with which each row was written; none if its fields do not match its hash at any number that was tried.
 fn original_numbers(rows: &[ChainRow]) -> Vec<Option<u64>> {
-    let own = |row: &ChainRow| u64::try_from(row.id).ok().filter(|number| row.fits(*number));
-    let mut numbers: Vec<Option<u64>> = rows.iter().map(own).collect();
+    let own_number = |row: &ChainRow| u64::try_from(row.id).ok().filter(|number| row.fits(*number));
+    let mut numbers: Vec<Option<u64>> = rows.iter().map(own_number).collect();
     let mut followers: HashMap<[u8; 32], Vec<usize>> = HashMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(index, _)| numbers[*index].is_none()) {
         followers.entry(row.prev).or_default().push(index);
     }
-    let mut known: Vec<([u8; 32], u64)> = vec![([0; 32], 0)];
-    known.extend(rows.iter().zip(&numbers).filter_map(|(row, number)| Some((row.hash, (*number)?))));
-    follow(rows, &followers, known, &mut numbers);
+    let mut anchors: Vec<([u8; 32], u64)> = vec![([0; 32], 0)];
+    anchors.extend(rows.iter().zip(&numbers).filter_map(|(row, number)| Some((row.hash, (*number)?))));
+    follow(rows, &followers, anchors, &mut numbers);
     for index in 0..rows.len() {
         if numbers[index].is_some() {
             continue;

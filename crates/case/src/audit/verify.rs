@@ -247,7 +247,7 @@ impl Audit {
             case.first_alert = alert.unwrap_or(0);
         }
         case.changed = ts;
-        let by = || Some((text(&row[3])?.to_owned(), text(&row[4])?.to_owned()));
+        let read_author = || Some((text(&row[3])?.to_owned(), text(&row[4])?.to_owned()));
         match kind {
             ActionKind::Alert => {
                 case.alerts += 1;
@@ -267,10 +267,10 @@ impl Audit {
             ActionKind::Assign => case.assignee = text(&row[8]).map(str::to_owned),
             ActionKind::ProposeClose => {
                 case.disposition = text(&row[9]).map(str::to_owned);
-                case.proposer = by();
+                case.proposer = read_author();
             }
             ActionKind::ConfirmClose => {
-                let is_same = match (&case.proposer, by()) {
+                let is_same = match (&case.proposer, read_author()) {
                     (Some((user, person)), Some((second, second_person))) => {
                         *user == second || is_same_person(person, &second_person)
                     }
@@ -354,7 +354,11 @@ impl Audit {
         ];
         for ((name, wanted), stored) in expected.iter().zip(&row.columns[1..]) {
             if wanted != stored {
-                let detail = format!("`{name}` is {}, and its actions give {}", shown(stored), shown(wanted));
+                let detail = format!(
+                    "`{name}` is {}, and its actions give {}",
+                    describe_value(stored),
+                    describe_value(wanted)
+                );
                 findings.say("case", row.id, AuditProblem::Changed, detail);
             }
         }
@@ -419,7 +423,7 @@ fn bytes(value: &Value) -> [u8; 32] {
 }
 
 /// Returns a value for a message, in 60 bytes at most.
-fn shown(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Integer(number) => number.to_string(),

@@ -20,11 +20,11 @@ pub(super) fn check_identity(dir: &Path, cursor: &AlertTapeCursor, read: ReadOpt
     match reader.frame_at(Position(position)) {
         Ok(frame) if frame_digest(frame.bytes) == digest => Ok(()),
         Ok(_) => {
-            let what = format!(
+            let reason = format!(
                 "this tape has the id of one that was read before, and another event at position {position}; two days of one \
                  configuration have one id: name another directory of cases for this one"
             );
-            Err(Error::Ingest { path: dir.to_owned(), what })
+            Err(Error::Ingest { path: dir.to_owned(), reason })
         }
         Err(unitape_tape::Error::NoFrame(_)) => Err(cut_back(dir, cursor.position)),
         Err(e) => Err(e.into()),
@@ -33,11 +33,11 @@ pub(super) fn check_identity(dir: &Path, cursor: &AlertTapeCursor, read: ReadOpt
 
 /// Returns the error of a tape that ends before what was read of it.
 pub(super) fn cut_back(dir: &Path, read_to: u64) -> Error {
-    let what = format!(
+    let reason = format!(
         "it was read to position {read_to}, and does not reach it: it was cut back, or is another tape of this id. After a power \
          loss run `unitape watch run` first, which derives the same alerts again; name another directory of cases for another tape"
     );
-    Error::Ingest { path: dir.to_owned(), what }
+    Error::Ingest { path: dir.to_owned(), reason }
 }
 
 /// Returns the digest of a frame without the stamp of its writer, which a tape that is derived again does not share.

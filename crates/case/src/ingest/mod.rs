@@ -175,7 +175,7 @@ struct AlertIngest {
     row: i64,
     /// Up to where it was read, as the database has it.
     cursor: AlertTapeCursor,
-    named: Cursor,
+    named_cursor: Cursor,
     now: i64,
 }
 
@@ -190,11 +190,14 @@ impl AlertIngest {
         let (row, cursor) = match writer.tape_cursor(&tape)? {
             Some((row, cursor)) => {
                 // The alerts that come are checked one by one; this is for a tape that has no more of them.
-                let known = writer.source_of_alerts(row)?.filter(|known| *known != source.to_string());
-                if let Some(known) = known {
-                    let of = options.source.display();
-                    let what = format!("its alerts are of the tape {known}, and {of} is the tape {source}");
-                    return Err(Error::Ingest { path: dir.to_owned(), what });
+                let recorded_source =
+                    writer.source_of_alerts(row)?.filter(|candidate| *candidate != source.to_string());
+                if let Some(recorded_source) = recorded_source {
+                    let source_dir = options.source.display();
+                    let reason = format!(
+                        "its alerts are of the tape {recorded_source}, and {source_dir} is the tape {source}"
+                    );
+                    return Err(Error::Ingest { path: dir.to_owned(), reason });
                 }
                 (row, cursor)
             }
@@ -209,12 +212,12 @@ impl AlertIngest {
             let to = TapeRangeBound::Position(Position(cursor.position));
             follower.seek(to, &mut names).map_err(|error| retained(dir, error))?;
         } else if follower.reader().position() != Position(0) {
-            let what = "retention has removed its beginning before any alert was read; the cases would lack these alerts";
-            return Err(Error::Ingest { path: dir.to_owned(), what: what.to_owned() });
+            let reason = "retention has removed its beginning before any alert was read; the cases would lack these alerts";
+            return Err(Error::Ingest { path: dir.to_owned(), reason: reason.to_owned() });
         }
         let id: String = store.id()?[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let named = Cursor::open(dir, &format!("case-{id}"))?;
-        Ok(Self { dir: dir.to_owned(), source, follower, names, row, cursor, named, now: 0 })
+        let named_cursor = Cursor::open(dir, &format!("case-{id}"))?;
+        Ok(Self { dir: dir.to_owned(), source, follower, names, row, cursor, named_cursor, now: 0 })
     }
 
     /// Stores what one transaction takes, and returns it.
@@ -273,7 +276,7 @@ impl AlertIngest {
         writer.commit()?;
         (self.cursor, *totals) = (cursor, counted);
         if batch.failure.is_none() {
-            self.named.store_point(self.follower.reader().point())?;
+            self.named_cursor.store_point(self.follower.reader().point())?;
         }
         Ok(batch)
     }
@@ -282,8 +285,8 @@ impl AlertIngest {
     fn catch_up(&mut self) -> Result<(), Error> {
         let point = self.follower.reader().point();
         let is_there = self.cursor.position > 0 && point.position.0 >= self.cursor.position;
-        if is_there && self.named.load_point()? != Some(point) {
-            self.named.store_point(point)?;
+        if is_there && self.named_cursor.load_point()? != Some(point) {
+            self.named_cursor.store_point(point)?;
         }
         Ok(())
     }
@@ -311,8 +314,8 @@ impl AlertIngest {
         };
         let content = match content {
             Ok(content) => content,
-            Err(what) => {
-                self.follower.refuse(position, &what)?;
+            Err(reason) => {
+                self.follower.refuse(position, &reason)?;
                 None
             }
         };
@@ -324,17 +327,17 @@ impl AlertIngest {
 
     /// Fails if an alert is of another tape than the source.
     fn check_source(&self, recorded: &RecordedAlert, position: Position, source: &Path) -> Result<(), Error> {
-        let of = match recorded.source_tape {
+        let source_text = match recorded.source_tape {
             Some(id) if id == self.source.0 => return Ok(()),
             Some(id) => format!("is of the tape {}", TapeId(id)),
             None => "names no tape".to_owned(),
         };
-        let what = format!(
-            "the alert at position {position} {of}, and {} is the tape {}",
+        let reason = format!(
+            "the alert at position {position} {source_text}, and {} is the tape {}",
             source.display(),
             self.source
         );
-        Err(self.refusal(&what))
+        Err(self.refusal(&reason))
     }
 
     /// Begins a transaction, unless another process has ingested this tape meanwhile.
@@ -451,16 +454,16 @@ impl AlertIngest {
 
     fn cut_back(&self, from: Position, to: Position) -> Error {
         if to.0 >= self.cursor.position {
-            let what = format!(
+            let reason = format!(
                 "it was cut back from position {from} to {to} while it was read; run the command again"
             );
-            return self.refusal(&what);
+            return self.refusal(&reason);
         }
         identity::cut_back(&self.dir, self.cursor.position)
     }
 
-    fn refusal(&self, what: &str) -> Error {
-        Error::Ingest { path: self.dir.clone(), what: what.to_owned() }
+    fn refusal(&self, reason: &str) -> Error {
+        Error::Ingest { path: self.dir.clone(), reason: reason.to_owned() }
     }
 }
 
@@ -512,11 +515,11 @@ fn rules_json(recorded: &RecordedAlert) -> String {
 fn retained(dir: &Path, error: unitape_tape::Error) -> Error {
     match error {
         unitape_tape::Error::Retained { position, oldest } => {
-            let what = format!(
+            let reason = format!(
                 "retention has removed alerts that were not read: it was read to position {position}, and now begins at {oldest}; \
                  set hold_for_cursors where the tape has limits"
             );
-            Error::Ingest { path: dir.to_owned(), what }
+            Error::Ingest { path: dir.to_owned(), reason }
         }
         other => other.into(),
     }

@@ -75,14 +75,14 @@ pub(crate) fn key_json(alert: &Alert) -> String {
 /// the key were.
 pub(crate) fn alert_identity(source: u128, alert: &Alert) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    put(&mut hasher, b"unitape alert");
-    put(&mut hasher, &source.to_le_bytes());
+    hash_part(&mut hasher, b"unitape alert");
+    hash_part(&mut hasher, &source.to_le_bytes());
     let (kind, trigger) = match alert.position {
         Some(position) => (b"position", position.0),
         None => (b"ordinal.", alert.trigger_seq),
     };
-    put(&mut hasher, kind);
-    put(&mut hasher, &trigger.to_le_bytes());
+    hash_part(&mut hasher, kind);
+    hash_part(&mut hasher, &trigger.to_le_bytes());
     put_scenario_and_key(&mut hasher, alert);
     *hasher.finalize().as_bytes()
 }
@@ -90,25 +90,25 @@ pub(crate) fn alert_identity(source: u128, alert: &Alert) -> [u8; 32] {
 /// Returns what makes two alerts belong to one case: scenario, key and session date.
 pub(crate) fn group_of(alert: &Alert, session_date: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    put(&mut hasher, b"unitape case");
-    put(&mut hasher, session_date.as_bytes());
+    hash_part(&mut hasher, b"unitape case");
+    hash_part(&mut hasher, session_date.as_bytes());
     put_scenario_and_key(&mut hasher, alert);
     *hasher.finalize().as_bytes()
 }
 
 fn put_scenario_and_key(hasher: &mut blake3::Hasher, alert: &Alert) {
-    put(hasher, alert.scenario.as_bytes());
+    hash_part(hasher, alert.scenario.as_bytes());
     let mut key: Vec<(&str, &str)> =
         alert.key.iter().map(|(name, value)| (&**name, value.as_str())).collect();
     key.sort_unstable();
     for (name, value) in key {
-        put(hasher, name.as_bytes());
-        put(hasher, value.as_bytes());
+        hash_part(hasher, name.as_bytes());
+        hash_part(hasher, value.as_bytes());
     }
 }
 
 /// Each part with its length before it: two lists of parts never give the same bytes.
-fn put(hasher: &mut blake3::Hasher, part: &[u8]) {
+fn hash_part(hasher: &mut blake3::Hasher, part: &[u8]) {
     hasher.update(&(part.len() as u64).to_le_bytes());
     hasher.update(part);
 }

@@ -84,7 +84,7 @@ pub struct ActionRecord {
     /// When, by our clock, nanoseconds since 1970.
     pub ts: i64,
     /// Who did it; none if ingest did it.
-    pub by: Option<ActionAuthor>,
+    pub author: Option<ActionAuthor>,
     /// What was done.
     pub kind: ActionKind,
     /// The state after it.

@@ -219,8 +219,9 @@ mod tests {
     #[test]
     fn a_state_and_an_action_have_one_next_state() {
         for (n, row) in TRANSITIONS.iter().enumerate() {
-            let same = |other: &&StateTransition| other.from == row.from && other.action == row.action;
-            assert_eq!(TRANSITIONS.iter().filter(same).count(), 1, "row {n}: {row:?}");
+            let is_same_row =
+                |candidate: &&StateTransition| candidate.from == row.from && candidate.action == row.action;
+            assert_eq!(TRANSITIONS.iter().filter(is_same_row).count(), 1, "row {n}: {row:?}");
         }
         for state in CaseState::ALL {
             assert_eq!(CaseState::from_name(state.name()), Some(state));

@@ -71,12 +71,16 @@ impl CaseStore {
         check_header(&path)?;
         let store = Self::connect(dir, path)?;
         if schema::application_id(&store.connection).map_err(|e| store.error(e))? != schema::APPLICATION_ID {
-            let what = "it is an SQLite database of something else".to_owned();
-            return Err(Error::Foreign { path: store.path, what });
+            let reason = "it is an SQLite database of something else".to_owned();
+            return Err(Error::Foreign { path: store.path, reason });
         }
-        let found = schema::format(&store.connection).map_err(|e| store.error(e))?;
-        if found != schema::FORMAT {
-            return Err(Error::ForeignVersion { path: store.path, found, known: schema::FORMAT });
+        let version = schema::format(&store.connection).map_err(|e| store.error(e))?;
+        if version != schema::FORMAT {
+            return Err(Error::ForeignVersion {
+                path: store.path,
+                version,
+                supported_version: schema::FORMAT,
+            });
         }
         store.use_wal()?;
         store
@@ -130,8 +134,8 @@ fn create_file(dir: &Path, path: &Path) -> Result<(), Error> {
     }
     let log = dir.join(format!("{FILE}-wal"));
     if log.try_exists().map_err(|e| io("look at", &log, e))? {
-        let what = format!("it is gone, and its log {} is still there", log.display());
-        return Err(Error::Foreign { path: path.to_owned(), what });
+        let reason = format!("it is gone, and its log {} is still there", log.display());
+        return Err(Error::Foreign { path: path.to_owned(), reason });
     }
     let new = dir.join(format!("{FILE}.new"));
     // Those of a call that was killed; the lock says that nobody writes them.
@@ -156,7 +160,7 @@ fn check_header(path: &Path) -> Result<(), Error> {
     let io = |source| Error::Io { doing: "read", path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
-    let foreign = |what: String| Err(Error::Foreign { path: path.to_owned(), what });
+    let foreign = |reason: String| Err(Error::Foreign { path: path.to_owned(), reason });
     if !metadata.is_file() {
         return foreign("it is not a file".to_owned());
     }
@@ -183,7 +187,7 @@ fn check_mode(path: &Path, wanted: u32) -> Result<(), Error> {
     let mode = metadata.permissions().mode() & 0o7777;
     match mode & 0o077 {
         0 => Ok(()),
-        _ => Err(Error::Open { path: path.to_owned(), mode, wanted }),
+        _ => Err(Error::Open { path: path.to_owned(), mode, required_mode: wanted }),
     }
 }
 
@@ -251,13 +255,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = new_store(dir.path()).dir().join(FILE);
         let intact = fs::read(&path).unwrap();
-        let other = dir.path().join("other.db");
-        Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        let foreign_db = dir.path().join("other.db");
+        Connection::open(&foreign_db).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
         let empty = dir.path().join("empty.db");
         Connection::open(&empty).unwrap().execute_batch("VACUUM").unwrap();
         let files = [&b""[..], b"S", &intact[..99], &intact[..100], &intact[..intact.len() / 2]];
         let files = files.map(<[u8]>::to_vec).into_iter();
-        for bytes in files.chain([vec![0; 4096], fs::read(&other).unwrap(), fs::read(&empty).unwrap()]) {
+        for bytes in files.chain([vec![0; 4096], fs::read(&foreign_db).unwrap(), fs::read(&empty).unwrap()]) {
             fs::write(&path, &bytes).unwrap();
             let cases = dir.path().join("cases");
             for refused in [CaseStore::open(&cases), CaseStore::open_or_create(&cases)] {

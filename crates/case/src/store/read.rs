@@ -231,43 +231,43 @@ impl CaseStore {
     }
 
     /// Calls `take` with each action, in the order of their numbers: the columns of the hash, then the hash.
-    pub(crate) fn for_each_action(&self, take: impl FnMut(RawRow)) -> Result<(), Error> {
-        self.for_each(&format!("SELECT {}, hash FROM action ORDER BY id", super::ACTION_COLUMNS), take)
+    pub(crate) fn for_each_action(&self, visit: impl FnMut(RawRow)) -> Result<(), Error> {
+        self.for_each(&format!("SELECT {}, hash FROM action ORDER BY id", super::ACTION_COLUMNS), visit)
     }
 
     /// Calls `take` with each alert, in the order of their numbers: the columns of the digest, then how often it was read again.
-    pub(crate) fn for_each_alert(&self, take: impl FnMut(RawRow)) -> Result<(), Error> {
-        self.for_each(&format!("SELECT {}, seen_again FROM alert ORDER BY id", super::ALERT_COLUMNS), take)
+    pub(crate) fn for_each_alert(&self, visit: impl FnMut(RawRow)) -> Result<(), Error> {
+        self.for_each(&format!("SELECT {}, seen_again FROM alert ORDER BY id", super::ALERT_COLUMNS), visit)
     }
 
     /// Calls `take` with each case, in the order of their numbers.
-    pub(crate) fn for_each_case(&self, mut take: impl FnMut(RawCase)) -> Result<(), Error> {
+    pub(crate) fn for_each_case(&self, mut visit: impl FnMut(RawCase)) -> Result<(), Error> {
         self.for_each(&format!("SELECT {CASE_COLUMNS}, group_id FROM cases ORDER BY id"), |columns| {
             let id = match columns[0] {
                 Value::Integer(id) => id,
                 _ => 0,
             };
-            take(RawCase { id, columns });
+            visit(RawCase { id, columns });
         })
     }
 
     /// Calls `take` with each party and its case.
-    pub(crate) fn for_each_party(&self, take: impl FnMut(RawRow)) -> Result<(), Error> {
-        self.for_each("SELECT case_id, name FROM party ORDER BY case_id, name", take)
+    pub(crate) fn for_each_party(&self, visit: impl FnMut(RawRow)) -> Result<(), Error> {
+        self.for_each("SELECT case_id, name FROM party ORDER BY case_id, name", visit)
     }
 
     /// Calls `take` with each alert tape: row, id, position.
-    pub(crate) fn for_each_tape(&self, take: impl FnMut(RawRow)) -> Result<(), Error> {
-        self.for_each("SELECT id, tape, position FROM tape ORDER BY id", take)
+    pub(crate) fn for_each_tape(&self, visit: impl FnMut(RawRow)) -> Result<(), Error> {
+        self.for_each("SELECT id, tape, position FROM tape ORDER BY id", visit)
     }
 
-    fn for_each(&self, sql: &str, mut take: impl FnMut(RawRow)) -> Result<(), Error> {
+    fn for_each(&self, sql: &str, mut visit: impl FnMut(RawRow)) -> Result<(), Error> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare(sql)?;
             let columns = statement.column_count();
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                take((0..columns).map(|n| row.get(n)).collect::<rusqlite::Result<RawRow>>()?);
+                visit((0..columns).map(|n| row.get(n)).collect::<rusqlite::Result<RawRow>>()?);
             }
             Ok(())
         };
@@ -332,7 +332,7 @@ pub(super) fn case_of_row(row: &Row<'_>) -> rusqlite::Result<Case> {
 
 fn action_of_row(row: &Row<'_>) -> rusqlite::Result<ActionRecord> {
     let user: Option<String> = row.get(3)?;
-    let by = match user {
+    let author = match user {
         Some(user) => Some(ActionAuthor { user, person: row.get(4)?, role: word(row, 5, Role::from_name)? }),
         None => None,
     };
@@ -340,7 +340,7 @@ fn action_of_row(row: &Row<'_>) -> rusqlite::Result<ActionRecord> {
         number: row.get::<_, i64>(0)? as u64,
         case: row.get::<_, Option<i64>>(1)?.map(|case| case as u64),
         ts: row.get(2)?,
-        by,
+        author,
         kind: word(row, 6, ActionKind::from_name)?,
         state: optional_word(row, 7, CaseState::from_name)?,
         assignee: row.get(8)?,
@@ -358,8 +358,8 @@ pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<CaseState>
 fn word<T>(row: &Row<'_>, column: usize, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     parse(&text).ok_or_else(|| {
-        let what = format!("`{text}` is no word of this column");
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, what.into())
+        let reason = format!("`{text}` is no word of this column");
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, reason.into())
     })
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct CaseWriter<'a> {
 pub(crate) struct NewAction<'a> {
     pub case: Option<u64>,
     pub ts: i64,
-    pub by: Option<&'a Actor>,
+    pub actor: Option<&'a Actor>,
     pub kind: ActionKind,
     pub state: Option<CaseState>,
     pub assignee: Option<&'a str>,
@@ -43,7 +43,7 @@ impl NewAction<'_> {
         Self {
             case: None,
             ts,
-            by: None,
+            actor: None,
             kind,
             state: None,
             assignee: None,
@@ -256,9 +256,9 @@ impl CaseWriter<'_> {
             (number as i64).into(),
             action.case.map(|case| case as i64).into(),
             action.ts.into(),
-            text(action.by.map(|by| by.user.as_str())),
-            text(action.by.map(|by| by.person.as_str())),
-            text(action.by.map(|by| by.role.name())),
+            text(action.actor.map(|actor| actor.user.as_str())),
+            text(action.actor.map(|actor| actor.person.as_str())),
+            text(action.actor.map(|actor| actor.role.name())),
             text(Some(action.kind.name())),
             text(action.state.map(CaseState::name)),
             text(action.assignee),
@@ -324,8 +324,8 @@ impl CaseWriter<'_> {
     }
 
     /// Makes the error of a database whose rows contradict each other.
-    pub fn damaged(&self, what: String) -> Error {
-        Error::Damaged { path: self.path.to_owned(), what }
+    pub fn damaged(&self, reason: String) -> Error {
+        Error::Damaged { path: self.path.to_owned(), reason }
     }
 
     fn error(&self, source: rusqlite::Error) -> Error {

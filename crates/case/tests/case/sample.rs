@@ -100,7 +100,7 @@ pub fn make_tape(dir: &Path, id: TapeId) {
 pub fn write_alerts(dir: &Path, source: TapeId, selection: &ScenarioSelection, alerts: &[Alert]) {
     let mut tape = AlertTape::open(dir, source, selection, ReadOptions::default()).unwrap();
     for alert in alerts {
-        tape.put(std::slice::from_ref(alert)).unwrap();
+        tape.write_alerts(std::slice::from_ref(alert)).unwrap();
     }
     tape.close().unwrap();
 }

@@ -29,20 +29,20 @@ pub struct PairClock {
 }
 
 impl SessionClock {
-    /// The clock of a venue.
+    /// Makes the clock of a venue.
     pub fn new(calendar: Arc<Calendar>, venue: &str) -> Self {
         let roll = calendar.venue_roll(venue);
         let last = calendar.session_by_roll(roll, UnixNanos(0));
         Self { calendar, roll, last }
     }
 
-    /// The session date of a moment.
+    /// Returns the session date at the time `ts`.
     #[inline]
     pub fn session_date(&mut self, ts: UnixNanos) -> SessionDate {
         self.session(ts).date
     }
 
-    /// The session that a moment lies in.
+    /// Returns the session at the time `ts`.
     #[inline]
     pub fn session(&mut self, ts: UnixNanos) -> MarketSession {
         if !self.last.contains(ts) {
@@ -53,13 +53,13 @@ impl SessionClock {
 }
 
 impl PairClock {
-    /// The clock of a pair.
+    /// Makes the clock of a currency pair.
     pub fn new(calendar: Arc<Calendar>, pair: CurrencyPair) -> Self {
         let last = calendar.pair_dates(pair, UnixNanos(0));
         Self { calendar, pair, last }
     }
 
-    /// The dates of a moment.
+    /// Returns the dates of the pair at the time `ts`.
     #[inline]
     pub fn dates(&mut self, ts: UnixNanos) -> PairDates {
         if !(self.last.begin <= ts && ts < self.last.end) {

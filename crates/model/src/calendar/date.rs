@@ -26,13 +26,13 @@ pub struct ClockTime(u16);
 pub struct DateParseError;
 
 impl CivilDate {
-    /// The date that is this number of days after 1970-01-01.
+    /// Returns the date that is `days` days after 1970-01-01.
     #[inline]
     pub const fn from_days(days: i32) -> Self {
         Self(days)
     }
 
-    /// The date that is this number of days after 1970-01-01; `None` outside years 1 to 9999.
+    /// Returns the date that is `days` days after 1970-01-01, or `None` outside the years 1 to 9999.
     pub const fn from_days_checked(days: i32) -> Option<Self> {
         if days < DAYS_MIN || days > DAYS_MAX { None } else { Some(Self(days)) }
     }
@@ -44,7 +44,7 @@ impl CivilDate {
         Self::new_checked(year, two_digits(m, n)?, two_digits(e, f)?)
     }
 
-    /// The date of a year, a month and a day, if the calendar has it.
+    /// Returns the date of a year, a month and a day, if the calendar has it.
     pub fn new_checked(year: i32, month: u8, day: u8) -> Option<Self> {
         if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;
@@ -58,7 +58,7 @@ impl CivilDate {
         (date.parts() == (i64::from(year), i64::from(month), i64::from(day))).then_some(date)
     }
 
-    /// The UTC date of a moment.
+    /// Returns the UTC date at the time `ts`.
     #[inline]
     pub fn from_utc(ts: UnixNanos) -> Self {
         Self::from_second(ts.0.div_euclid(1_000_000_000))
@@ -70,27 +70,27 @@ impl CivilDate {
         self.0
     }
 
-    /// The next date.
+    /// Returns the next date.
     #[inline]
     pub const fn following(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// Whether it is a Saturday or a Sunday.
+    /// Returns whether the date is a Saturday or a Sunday.
     #[inline]
     pub const fn is_weekend(self) -> bool {
         // Day 0 is a Thursday.
         self.0.rem_euclid(7) == 2 || self.0.rem_euclid(7) == 3
     }
 
-    /// The date of a second of a clock that began with 1970.
+    /// Returns the date of a second of a clock that began with 1970.
     #[inline]
     pub(super) const fn from_second(second: i64) -> Self {
         // 106,752 days on either side of 1970 are all that 64 bits of nanoseconds reach.
         Self(second.div_euclid(DAY_SECONDS) as i32)
     }
 
-    /// Year, month and day.
+    /// Splits the date into year, month and day.
     fn parts(self) -> (i64, i64, i64) {
         let z = i64::from(self.0) + 719_468;
         let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));

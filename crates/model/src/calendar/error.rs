@@ -10,7 +10,7 @@ pub struct CalendarError {
     pub fault: CalendarFault,
 }
 
-/// A mistake in a line of a calendar, with what to write instead.
+/// A mistake in a line of a calendar, with a correct form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalendarFault {
@@ -32,7 +32,7 @@ pub enum CalendarFault {
     /// A line has a quotation mark.
     #[error("a quotation mark; remove it, no value has a comma")]
     Quoted,
-    /// The first column is none of the four words.
+    /// The first column has none of the four words.
     #[error("`{text}` is none of venue, holiday, half and pair")]
     RowKind {
         /// The value.
@@ -56,13 +56,13 @@ pub enum CalendarFault {
         /// The value.
         text: String,
     },
-    /// The date is none.
+    /// The date is invalid.
     #[error("`{text}` is no date; write 2026-12-25")]
     Date {
         /// The value.
         text: String,
     },
-    /// The time is none.
+    /// The time is invalid.
     #[error("`{text}` is no time of day; write 17:00, from 00:00 to 23:59")]
     Time {
         /// The value.

@@ -62,11 +62,11 @@ pub struct SessionDate(pub CivilDate);
 /// A market session: its date and its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketSession {
-    /// Its date.
+    /// The session's date.
     pub date: SessionDate,
-    /// Its first nanosecond.
+    /// The first nanosecond of the session.
     pub begin: UnixNanos,
-    /// The first nanosecond of the next session; [`UnixNanos::MAX`] if none is reached.
+    /// The first nanosecond of the next session; [`UnixNanos::MAX`] if there is no next session.
     pub end: UnixNanos,
 }
 
@@ -79,11 +79,11 @@ pub struct PairDates {
     pub spot_date: CivilDate,
     /// The first nanosecond.
     pub begin: UnixNanos,
-    /// The nanosecond of the next roll; [`UnixNanos::MAX`] if none is reached.
+    /// The nanosecond of the next roll; [`UnixNanos::MAX`] if there is no next roll.
     pub end: UnixNanos,
 }
 
-/// What a date is for a venue or a currency.
+/// The kind of day that a date is for a venue or a currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DayKind {
     /// A weekday on which nothing is closed.
@@ -148,27 +148,27 @@ impl Calendar {
     /// Reads the text of a calendar: `what,key,date,time,zone,value` and its lines.
     ///
     /// # Errors
-    /// The first line that cannot be.
+    /// Fails at the first wrong line.
     pub fn parse(text: &str) -> Result<Self, CalendarError> {
         parse::parse(text)
     }
 
-    /// The session date of a venue at a moment; the UTC date where the calendar has no line of the venue.
+    /// Returns the session date of a venue at the time `ts`; the UTC date if the calendar has no line for the venue.
     pub fn session_date(&self, venue: &str, ts: UnixNanos) -> SessionDate {
         self.session(venue, ts).date
     }
 
-    /// The session of a venue that a moment lies in. To ask for each event, use a [`SessionClock`].
+    /// Returns the session of a venue at the time `ts`. Use a [`SessionClock`] to ask for each event.
     pub fn session(&self, venue: &str, ts: UnixNanos) -> MarketSession {
         self.session_by_roll(self.venue_roll(venue), ts)
     }
 
-    /// The zone of a venue by its IANA name; `UTC` where the calendar has no line of the venue.
+    /// Returns the IANA name of a venue's time zone; `UTC` if the calendar has no line for the venue.
     pub fn zone_name(&self, venue: &str) -> &str {
         self.zones[self.venue_roll(venue).zone].name()
     }
 
-    /// What a date is for a venue, or for a currency. A line of the calendar counts more than the weekday.
+    /// Returns the kind of day that a date is for a venue or a currency. A line of the calendar overrides the weekday.
     pub fn day_kind(&self, venue: &str, date: CivilDate) -> DayKind {
         match self.mark(CalendarKey::mic_or_currency(venue), date) {
             Some(DayMark::Holiday) => DayKind::Holiday,
@@ -178,7 +178,7 @@ impl Calendar {
         }
     }
 
-    /// The time in the venue's zone at which a half day ends, if the calendar has it.
+    /// Returns the time in the venue's zone at which a half day ends, if the calendar has it.
     pub fn closes(&self, venue: &str, date: CivilDate) -> Option<ClockTime> {
         match self.mark(CalendarKey::mic_or_currency(venue), date) {
             Some(DayMark::Half(closes)) => closes,
@@ -186,17 +186,17 @@ impl Calendar {
         }
     }
 
-    /// The trade date of a pair: from the roll on the next date, Saturday and Sunday are Monday.
+    /// Returns the trade date of a pair. From the roll on it is the next date; Saturdays and Sundays become Monday.
     pub fn trade_date(&self, pair: CurrencyPair, ts: UnixNanos) -> CivilDate {
         next_weekday(self.session_by_roll(self.pair_terms(pair).roll, ts).date.0)
     }
 
-    /// The date on which a spot trade of this moment settles.
+    /// Returns the settlement date of a spot trade at the time `ts`.
     pub fn spot_date(&self, pair: CurrencyPair, ts: UnixNanos) -> CivilDate {
         self.pair_dates(pair, ts).spot_date
     }
 
-    /// The dates of a pair at a moment. To ask for each event, use a [`PairClock`].
+    /// Returns the dates of a pair at the time `ts`. Use a [`PairClock`] to ask for each event.
     pub fn pair_dates(&self, pair: CurrencyPair, ts: UnixNanos) -> PairDates {
         let terms = self.pair_terms(pair);
         let MarketSession { date, begin, end } = self.session_by_roll(terms.roll, ts);
@@ -238,7 +238,7 @@ impl Calendar {
         self.pairs.get(&pair).copied().unwrap_or_else(default)
     }
 
-    /// The session that a moment lies in: the last one whose start is not after it.
+    /// Returns the session at the time `ts`: the last session that starts at or before it.
     fn session_by_roll(&self, roll: SessionRoll, ts: UnixNanos) -> MarketSession {
         let (zone, second) = (&self.zones[roll.zone], ts.0.div_euclid(NANOS));
         let span = zone.span(second);
@@ -268,7 +268,7 @@ impl Calendar {
 }
 
 impl MarketSession {
-    /// Whether a moment lies in it.
+    /// Returns whether the time `ts` is in the session.
     #[inline]
     pub fn contains(&self, ts: UnixNanos) -> bool {
         self.begin <= ts && ts < self.end
@@ -276,7 +276,7 @@ impl MarketSession {
 }
 
 impl DayKind {
-    /// The word: `open`, `half`, `holiday` or `weekend`.
+    /// Returns the word: `open`, `half`, `holiday` or `weekend`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -301,7 +301,7 @@ impl CurrencyPair {
         (a != b).then(|| Self { first: a.min(b), second: a.max(b) })
     }
 
-    /// The lag where the calendar has no line of the pair.
+    /// Returns the settlement lag of a pair without a line in the calendar.
     const fn default_lag(self) -> u8 {
         match (&self.first.0, &self.second.0) {
             (b"CAD\0" | b"PHP\0" | b"RUB\0" | b"TRY\0", b"USD\0") => 1,

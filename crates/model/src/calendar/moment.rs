@@ -31,7 +31,7 @@ impl FromStr for UnixNanos {
     }
 }
 
-/// `14:30`, `14:30:00` or `14:30:00.5`, with up to nine decimals.
+/// Parses `14:30`, `14:30:00` or `14:30:00.5`, with up to nine decimals.
 fn nanos_of_day(clock: &str) -> Option<i64> {
     let (minute, rest) = clock.split_at_checked(5)?;
     let minutes = i64::from(ClockTime::parse(minute)?.minutes());

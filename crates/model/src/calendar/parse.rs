@@ -78,7 +78,7 @@ impl CalendarReader {
         }
     }
 
-    /// The subject, and whether no earlier line gives it another value.
+    /// Reads the subject of a row, and whether no earlier line gives it another value.
     fn read_venue(&mut self, row: &CalendarRow<'_>) -> Result<(RowSubject, bool), CalendarFault> {
         let key = CalendarKey::mic(row.key).ok_or_else(|| CalendarFault::Mic { text: excerpt(row.key) })?;
         row.refuse("date", row.date)?;
@@ -129,9 +129,9 @@ impl CalendarReader {
                 let table = ZoneTable::by_name(row.zone);
                 let table = table.ok_or_else(|| CalendarFault::Zone { text: excerpt(row.zone) })?;
                 // Two spellings are one zone.
-                let known = self.calendar.zones.iter().position(|zone| zone.name() == table.name());
-                let zone = known.unwrap_or(self.calendar.zones.len());
-                if known.is_none() {
+                let zone_index = self.calendar.zones.iter().position(|zone| zone.name() == table.name());
+                let zone = zone_index.unwrap_or(self.calendar.zones.len());
+                if zone_index.is_none() {
                     self.calendar.zones.push(table);
                 }
                 self.zones.insert(row.zone.to_owned(), zone);
@@ -158,9 +158,9 @@ impl<'t> CalendarRow<'t> {
         if count != columns.len() {
             return Err(CalendarFault::ColumnCount { count });
         }
-        let [what, key, date, time, zone, value] = columns;
-        let kind = ["venue", "holiday", "half", "pair"].into_iter().find(|kind| *kind == what);
-        let kind = kind.ok_or_else(|| CalendarFault::RowKind { text: excerpt(what) })?;
+        let [kind_text, key, date, time, zone, value] = columns;
+        let kind = ["venue", "holiday", "half", "pair"].into_iter().find(|kind| *kind == kind_text);
+        let kind = kind.ok_or_else(|| CalendarFault::RowKind { text: excerpt(kind_text) })?;
         Ok(Self { kind, key, date, time, zone, value })
     }
 
@@ -177,7 +177,7 @@ impl<'t> CalendarRow<'t> {
     }
 }
 
-/// The start of a text, for a message.
+/// Returns the start of a text, for a message.
 fn excerpt(text: &str) -> String {
     let mut start: String = text.chars().take(EXCERPT_CHARS).collect();
     if start.len() < text.len() {

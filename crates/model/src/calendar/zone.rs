@@ -31,12 +31,12 @@ pub(super) struct OffsetSpan {
 }
 
 impl ZoneTable {
-    /// UTC.
+    /// Makes the zone UTC.
     pub fn utc() -> Self {
         Self { name: "UTC".into(), starts: [i64::MIN].into(), offsets: [0].into() }
     }
 
-    /// The zone of this name in the IANA database.
+    /// Looks up a zone of the IANA database by name. Returns `None` if the database has no such zone.
     pub fn by_name(name: &str) -> Option<Self> {
         if name == "UTC" {
             return Some(Self::utc());
@@ -59,19 +59,19 @@ impl ZoneTable {
         Some(Self { name: name.into(), starts: starts.into(), offsets: offsets.into() })
     }
 
-    /// The name in the IANA database.
+    /// Returns the zone's name in the IANA database.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The span that a second lies in.
+    /// Returns the span of constant offset that contains a UTC second.
     pub fn span(&self, second: i64) -> OffsetSpan {
         // The least second is the first start, so there is one at or before any other.
         self.span_at(self.starts.partition_point(|start| *start <= second) - 1)
     }
 
-    /// The first UTC second at which the clock of the zone shows `local` or later. Where clocks go forward over `local`
-    /// it is the second of that change; where they show `local` twice it is the first time.
+    /// Returns the first UTC second at which the zone's clock shows `local` or later. If the clock skips `local`, it is
+    /// the second of that change. If the clock shows `local` twice, it is the first time.
     pub fn first_reach(&self, local: i64) -> i64 {
         let first = self.starts.partition_point(|start| *start <= local - OFFSET_MAX) - 1;
         let reaches = |index| {

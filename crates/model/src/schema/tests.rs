@@ -19,14 +19,15 @@ fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
         }
         for spec in schema.fields {
             match spec.slot {
-                FieldLayout::Bool { at: EXT_ONLY, .. } | FieldLayout::FlagSet { at: EXT_ONLY, .. } => {}
-                FieldLayout::Code { at, shift, bits, values } => {
+                FieldLayout::Bool { offset: EXT_ONLY, .. }
+                | FieldLayout::FlagSet { offset: EXT_ONLY, .. } => {}
+                FieldLayout::Code { offset: at, shift, bits, values } => {
                     assert!(values.len() < 1 << bits);
                     claim(usize::from(at), ((1u16 << bits) - 1) as u8 * (1 << shift), spec.field);
                 }
-                FieldLayout::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
-                FieldLayout::Flag { at, shift } => claim(usize::from(at), 1 << shift, spec.field),
-                FieldLayout::FlagSet { at, shift, values } => {
+                FieldLayout::Bool { offset: at, shift } => claim(usize::from(at), 3 << shift, spec.field),
+                FieldLayout::Flag { offset: at, shift } => claim(usize::from(at), 1 << shift, spec.field),
+                FieldLayout::FlagSet { offset: at, shift, values } => {
                     assert!(FLAG_SETS.iter().all(|set| *set < 1 << values.len()));
                     claim(usize::from(at), 7 << shift, spec.field);
                 }
@@ -37,9 +38,9 @@ fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
                     (at..at + n).for_each(|i| claim(usize::from(i), 0xff, spec.field));
                 }
             }
-            if let FieldLayout::Decimal { exp_at, .. }
-            | FieldLayout::DecimalNarrow { exp_at, .. }
-            | FieldLayout::Amount { exp_at, .. } = spec.slot
+            if let FieldLayout::Decimal { exp_offset: exp_at, .. }
+            | FieldLayout::DecimalNarrow { exp_offset: exp_at, .. }
+            | FieldLayout::Amount { exp_offset: exp_at, .. } = spec.slot
             {
                 claim(usize::from(exp_at), 0xff, spec.field);
             }

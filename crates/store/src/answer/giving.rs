@@ -1,4 +1,4 @@
-//! The side that has the store: what an answer gives out.
+//! The side with the store: it makes an answer.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use crate::selection::Selection;
 use crate::source::{BlockSource, StoredBlocks};
 use crate::store::Store;
 
-/// A leaf that somebody may read, or not.
+/// A leaf that the reader of the answer may read, or may not read.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafAccess<'a> {
     /// The day.
@@ -46,7 +46,7 @@ pub struct Answer {
     pub files: Vec<PathBuf>,
 }
 
-/// Location of the sealed bytes of a block that an answer gives out.
+/// The location of the sealed bytes of a block in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedBlock {
     /// Index of its file in [`Answer::files`].
@@ -61,14 +61,14 @@ pub struct SealedBlock {
 struct GivenBlock {
     file: u32,
     location: BlockLocation,
-    /// What orders blocks as they are read.
+    /// The order of blocks, as they are read.
     order: (u64, u64, u32, u32, u32),
 }
 
 impl Store {
-    /// Makes the answer to a query: what `filter` wants of the leaves that `may_read` lets through. What may not be read is left
-    /// out, as if it was not there. Names in the filter that the store does not have, and names of what may not be read, give
-    /// nothing.
+    /// Makes the answer to a query: the parts that `filter` selects of the leaves that `may_read` permits. Other leaves
+    /// are left out, as if they did not exist. Names in the filter that the store does not have, and names that only
+    /// unreadable leaves have, select nothing.
     ///
     /// # Errors
     /// Fails if the answer has more than `blocks_max` blocks, or if the system refuses to read a file that belongs to it.
@@ -92,7 +92,7 @@ struct Giving<'a> {
     depth: ReadDepth,
     blocks: StoredBlocks<'a>,
     files: Vec<FileId>,
-    given: Vec<GivenBlock>,
+    given_blocks: Vec<GivenBlock>,
     problems: Vec<String>,
     problem_count: u64,
 }
@@ -105,7 +105,7 @@ impl<'a> Giving<'a> {
             depth,
             blocks,
             files: Vec::new(),
-            given: Vec::new(),
+            given_blocks: Vec::new(),
             problems: Vec::new(),
             problem_count: 0,
         }
@@ -160,23 +160,24 @@ impl<'a> Giving<'a> {
                             (rank as u64, part.ordinal_first, head.stripe, file, head.number)
                         }
                     };
-                    self.given.push(GivenBlock { file, location, order });
-                    if self.given.len() > blocks_max {
+                    self.given_blocks.push(GivenBlock { file, location, order });
+                    if self.given_blocks.len() > blocks_max {
                         return Err(Error::AnswerTooLarge { blocks_max });
                     }
                 }
                 self.files.push(id);
-                // A block that is not found may be anybody's. Who may read nothing of the file does not hear of it.
+                // A missing block may belong to any leaf. A reader who may read no part of the file does not hear of
+                // it.
                 if !problems.is_empty() && self.is_file_readable(&id, wanted, may_read) {
                     problems.into_iter().try_for_each(|problem| self.report(&id, problem))?;
                 }
             }
         }
-        self.given.sort_by_key(|block| block.order);
+        self.given_blocks.sort_by_key(|block| block.order);
         Ok(())
     }
 
-    /// Returns whether a block of this file that is wanted may be read, if there is one.
+    /// Returns whether the reader may read a selected block of this file, if there is such a block.
     fn is_file_readable(
         &self,
         id: &FileId,
@@ -201,10 +202,10 @@ impl<'a> Giving<'a> {
         let store = self.store;
         let (mut leaf_keys, mut leaves) = (LeafKeys::new(&store.keys), BTreeMap::new());
         let mut names = NamesInUse::default();
-        // Of the files, those that have a block that is given.
+        // Only the files that have a block in the answer.
         let (mut files, mut numbers) = (Vec::new(), FxHashMap::default());
-        let mut given = Vec::with_capacity(self.given.len());
-        for mut block in std::mem::take(&mut self.given) {
+        let mut answer_blocks = Vec::with_capacity(self.given_blocks.len());
+        for mut block in std::mem::take(&mut self.given_blocks) {
             let id = self.files[block.file as usize];
             match names.gather(&mut self.blocks, &id, &block.location, self.depth, wanted) {
                 Ok(true) => {
@@ -212,7 +213,7 @@ impl<'a> Giving<'a> {
                         files.push(id);
                         files.len() as u32 - 1
                     });
-                    given.push(block);
+                    answer_blocks.push(block);
                 }
                 Ok(false) => {}
                 Err(problem) => self.report(&id, problem)?,
@@ -222,7 +223,7 @@ impl<'a> Giving<'a> {
         if unnamed > 0 {
             self.problems.push(format!("{unnamed} further problems are not named"));
         }
-        for GivenBlock { file, location, .. } in &given {
+        for GivenBlock { file, location, .. } in &answer_blocks {
             let (id, head) = (files[*file as usize], &location.head);
             names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
             for class in self.depth.classes() {
@@ -245,7 +246,7 @@ impl<'a> Giving<'a> {
         let depth = self.depth;
         let last = *depth.classes().last().expect("a class at least");
         let paths = files.iter().map(|id| self.blocks.path(id)).collect();
-        let blocks = given.iter().map(|block| SealedBlock {
+        let blocks = answer_blocks.iter().map(|block| SealedBlock {
             file: block.file,
             offset: block.location.offset + START as u64,
             bytes: (block.location.head.end_of(last) - START) as u32,
@@ -272,7 +273,7 @@ impl<'a> Giving<'a> {
                     tape: id.tape.to_string(),
                 })
                 .collect(),
-            blocks: given
+            blocks: answer_blocks
                 .iter()
                 .map(|block| AnswerBlock {
                     file: block.file,
@@ -288,13 +289,13 @@ impl<'a> Giving<'a> {
     }
 }
 
-/// Returns a problem of a file with the path that everybody knows: where the store lies is nobody's business.
+/// Describes a problem of a file by its public path. The reader of an answer must not learn where the store lies.
 fn problem_text(id: &FileId, problem: &Error) -> String {
     let listed = id.listed_path();
     match problem {
-        Error::Damage { what, block: None, .. } => format!("{listed}: {what}"),
-        Error::Damage { what, block: Some(block), offset, .. } => {
-            format!("{listed}: block {block} at offset {offset}: {what}")
+        Error::Damage { reason, block: None, .. } => format!("{listed}: {reason}"),
+        Error::Damage { reason: detail, block: Some(block), offset, .. } => {
+            format!("{listed}: block {block} at offset {offset}: {detail}")
         }
         _ => format!("{listed}: it cannot be read"),
     }
@@ -319,7 +320,8 @@ struct NamesInUse {
 }
 
 impl NamesInUse {
-    /// Adds the tokens of the rows of a block that are wanted, and returns whether there are such rows. Fails if the block is damaged.
+    /// Adds the tokens of the selected rows of a block. Returns whether there are such rows. Fails if the block is
+    /// damaged.
     fn gather(
         &mut self,
         blocks: &mut StoredBlocks<'_>,
@@ -336,7 +338,7 @@ impl NamesInUse {
             let rows = &wanted.in_block(head.instrument);
             self.decoder.decode(&open, head, rows, &mut self.batch).map_err(|fault| {
                 let offset = location.offset + fault.offset as u64;
-                Error::block_damage(&blocks.path(id), head.number, offset, fault.what)
+                Error::block_damage(&blocks.path(id), head.number, offset, fault.reason)
             })?;
             if self.batch.keys.is_empty() {
                 return Ok(false);
@@ -355,7 +357,7 @@ impl NamesInUse {
             let length = FrameHeader::read(&self.batch.arena[start..]).len_bytes();
             let frame = &mut self.batch.arena[start..start + length];
             let tokens = &mut self.tokens;
-            // A list of ids that is cut short has no names; the frame is printed as it is.
+            // A truncated list of ids has no names. The frame is printed as it is.
             _ = layout.change_ids(frame, |kind, token| {
                 tokens.insert((kind as u8, token));
                 Ok::<_, UnreadableList>(token)

@@ -1,4 +1,4 @@
-//! Answers: what a query takes out of a store, for somebody who has no key of the store.
+//! Answers: the part of a store that a query selects, for a reader who has no key of the store.
 //!
 //! ```text
 //!  Store ──answer(query, may read?)──▶ Answer
@@ -48,7 +48,7 @@ impl ReadDepth {
 pub struct AnswerIndex {
     /// The generation of the store.
     pub generation: u64,
-    /// What is wrong with files that the answer would have read.
+    /// The problems of the files that the answer needed.
     pub problems: Vec<String>,
     depth: ReadDepth,
     store: String,

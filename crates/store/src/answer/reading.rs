@@ -30,8 +30,8 @@ pub trait BlockFetch: fmt::Debug + Send {
     /// Appends the sealed bytes of block `index` of the answer to `out`. Blocks are asked for mostly in ascending order.
     ///
     /// # Errors
-    /// Fails with [`io::ErrorKind::InvalidData`] if this block cannot be got, and with another kind if those after it cannot
-    /// either.
+    /// Fails with [`io::ErrorKind::InvalidData`] if this block is unavailable, and with another kind if the later
+    /// blocks are unavailable, too.
     fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()>;
 }
 
@@ -58,7 +58,7 @@ impl AnswerReader {
     /// Reads the private part of an answer. `label` names its store in errors about its blocks.
     ///
     /// # Errors
-    /// Fails if the index is not one that a server gives out.
+    /// Fails if no server can have made the index.
     pub fn new(index: AnswerIndex, label: &str) -> Result<Self> {
         Self::from_index(index, label).ok_or(Error::AnswerIndex)
     }
@@ -77,7 +77,7 @@ impl AnswerReader {
         });
         let ids = ids.collect::<Option<Vec<_>>>()?;
         let tapes = index.tapes.iter().map(|text| tape_id(text)).collect::<Option<Vec<_>>>()?;
-        // What is listed twice would be read twice, and a tape that is not listed not at all.
+        // A part that is listed twice would be read twice, and a tape that is not listed would not be read.
         let is_known = ids.iter().all(|id| tapes.contains(&id.tape));
         if !is_known || has_twice(&ids) || has_twice(&tapes) {
             return None;
@@ -111,11 +111,11 @@ impl AnswerReader {
         let (mut names, mut last_tokens) = (Dictionary::default(), BTreeMap::new());
         for name in &index.names {
             let kind = name.kind()?;
-            // The table of each kind is as long as its last token says.
+            // The last token of each kind gives the length of its table.
             last_tokens.insert(name.kind, name.token);
-            let others: u32 =
+            let other_tokens: u32 =
                 last_tokens.iter().filter(|(kind, _)| **kind != name.kind).map(|(_, n)| n).sum();
-            let token_max = kind.id_max().min(TOKEN_MAX.saturating_sub(others));
+            let token_max = kind.id_max().min(TOKEN_MAX.saturating_sub(other_tokens));
             names.define_sparse(kind, name.token, name.name.as_bytes(), token_max).then_some(())?;
         }
         let sources = index.sources.iter().map(|frame| parse_hex(frame)).collect::<Option<Vec<_>>>()?;
@@ -147,7 +147,7 @@ impl AnswerReader {
         })
     }
 
-    /// Takes the blocks from `fetch`. Without it there are none.
+    /// Sets the source of the blocks. Without it, there are no blocks.
     pub fn set_fetch(&mut self, fetch: Box<dyn BlockFetch>) {
         self.fetch = Mutex::new(Some(fetch));
     }
@@ -157,7 +157,7 @@ impl AnswerReader {
         self.generation
     }
 
-    /// Returns what the server found wrong with the files of the answer.
+    /// Returns the problems that the server found in the files of the answer.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -177,7 +177,7 @@ impl AnswerReader {
         &self.sizes
     }
 
-    /// Begins to read the events that `filter` wants.
+    /// Begins to read the events that `filter` selects.
     ///
     /// # Errors
     /// Fails if the answer holds rows alone, or if no event in it has a symbol or venue of the filter.
@@ -188,7 +188,7 @@ impl AnswerReader {
         Scan::new(self.input(), filter)
     }
 
-    /// Begins to read the rows of `schema` that `filter` wants.
+    /// Begins to read the rows of `schema` that `filter` selects.
     ///
     /// # Errors
     /// Fails if no event in the answer has a symbol or venue of the filter, or if the schema has no rows.
@@ -210,8 +210,8 @@ impl AnswerReader {
 const TOKEN_MAX: u32 = 1 << 26;
 
 fn has_twice<T: Eq + Hash>(items: &[T]) -> bool {
-    let mut known = FxHashSet::default();
-    !items.iter().all(|item| known.insert(item))
+    let mut unique_items = FxHashSet::default();
+    !items.iter().all(|item| unique_items.insert(item))
 }
 
 /// Describes a file by the blocks of it that are in the answer.
@@ -278,8 +278,8 @@ impl BlockSource for SentBlocks<'_> {
     ) -> Result<OpenBlock<'b>> {
         let (answer, head) = (self.answer, &location.head);
         let blocks = &answer.blocks[id];
-        let place = blocks.binary_search_by_key(&head.number, |(_, location)| location.head.number);
-        let (index, _) = blocks[place.expect("a block of the answer")];
+        let slot = blocks.binary_search_by_key(&head.number, |(_, location)| location.head.number);
+        let (index, _) = blocks[slot.expect("a block of the answer")];
         block.clear();
         block.resize(START, 0);
         let mut fetch = answer.fetch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -296,8 +296,8 @@ impl BlockSource for SentBlocks<'_> {
         }
         block.resize(block.len() + PAD, 0);
         let parts = open_chunks(answer.store, &mut &answer.leaves, id, head, classes, block).map_err(
-            |(offset, what)| {
-                Error::block_damage(&self.path(id), head.number, location.offset + offset as u64, what)
+            |(offset, reason)| {
+                Error::block_damage(&self.path(id), head.number, location.offset + offset as u64, reason)
             },
         )?;
         Ok(OpenBlock { bytes: block, parts })

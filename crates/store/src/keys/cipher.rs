@@ -25,7 +25,7 @@ pub trait Randomness: fmt::Debug + Sync {
     /// Fills `out` with random bytes.
     ///
     /// # Errors
-    /// The source has none to give.
+    /// Fails if the source has no random bytes.
     fn fill(&self, out: &mut [u8]) -> Result<()>;
 }
 
@@ -74,7 +74,7 @@ impl SecretKey {
         &self.0
     }
 
-    /// The cipher of this key.
+    /// Makes the cipher of this key.
     pub fn cipher(&self) -> Cipher {
         Cipher(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.0).expect("a key of 32 bytes")))
     }
@@ -83,7 +83,7 @@ impl SecretKey {
 impl Drop for SecretKey {
     fn drop(&mut self) {
         self.0.fill(0);
-        // The compiler may not leave the zeros out: it does not know who reads them.
+        // The compiler must not remove the zeros, because it does not know their reader.
         std::hint::black_box(&self.0);
     }
 }
@@ -98,27 +98,27 @@ impl fmt::Debug for SecretKey {
 pub(crate) struct Cipher(LessSafeKey);
 
 impl Cipher {
-    /// Appends to `out` a fresh nonce, the ciphertext of `plain` and its tag. `binding` is what it can be opened with alone.
+    /// Appends a fresh nonce, the ciphertext of `plaintext` and its tag to `out`. Only the same `binding` can open it.
     pub fn seal(
         &self,
         random: &dyn Randomness,
         binding: &[u8],
-        plain: &[u8],
+        plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let mut nonce = [0; NONCE_BYTES];
         random.fill(&mut nonce)?;
         out.extend_from_slice(&nonce);
         let start = out.len();
-        out.extend_from_slice(plain);
+        out.extend_from_slice(plaintext);
         let nonce = Nonce::assume_unique_for_key(nonce);
         let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(binding), &mut out[start..]);
         out.extend_from_slice(tag.map_err(|_| Error::Option("more bytes than one seal may hold"))?.as_ref());
         Ok(())
     }
 
-    /// Opens what [`Cipher::seal`] has written, in its place: the plain text begins behind the nonce. `None` if a byte of
-    /// it, the key or the binding is another one.
+    /// Opens the output of [`Cipher::seal`] in place: the plain text begins after the nonce. Returns `None` if any
+    /// byte, the key or the binding differs.
     pub fn open<'b>(&self, binding: &[u8], sealed: &'b mut [u8]) -> Option<&'b mut [u8]> {
         let (nonce, text) = sealed.split_at_mut_checked(NONCE_BYTES)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -135,8 +135,8 @@ impl fmt::Debug for Cipher {
 /// Bytes of a signature.
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
-/// The public half of the key that signs a store's manifest, 64 hexadecimal digits. Who has it can check a store without its
-/// master key.
+/// The public half of the key that signs a store's manifest, as 64 hexadecimal digits. A user with this key can check a
+/// store without its master key.
 ///
 /// ```
 /// use unitape_store::PublicKey;
@@ -153,7 +153,7 @@ impl PublicKey {
         parse_hex(&text.to_ascii_lowercase())?.try_into().ok().map(Self)
     }
 
-    /// Whether `signature` was made of `message` by the other half of this key.
+    /// Returns whether the secret half of this key signed `message` with `signature`.
     pub(crate) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.0).verify(message, signature).is_ok()
     }
@@ -175,7 +175,7 @@ impl fmt::Debug for PublicKey {
 pub(crate) struct Signer(Ed25519KeyPair);
 
 impl Signer {
-    /// The signer whose secret is this seed.
+    /// Makes the signer whose secret is this seed.
     pub fn new(seed: &SecretKey) -> Self {
         Self(Ed25519KeyPair::from_seed_unchecked(&seed.0).expect("a seed of 32 bytes"))
     }
@@ -217,7 +217,7 @@ impl fmt::Debug for Hasher {
 mod tests {
     use super::*;
 
-    /// Test 2 of RFC 8032, section 7.1, and the hash of "abc" of FIPS 180-2.
+    /// Checks test 2 of RFC 8032, section 7.1, and the hash of "abc" of FIPS 180-2.
     #[test]
     fn signatures_and_hashes_are_the_published_ones() {
         let bytes = |text: &str| -> [u8; 32] { parse_hex(text).unwrap().try_into().unwrap() };
@@ -239,7 +239,8 @@ mod tests {
         assert_eq!(hex(&hasher.finish()), want);
     }
 
-    /// Test case 16 of the AES-GCM submission (McGrew and Viega, "The Galois/Counter Mode of Operation"): a library that computes something else would open its own stores, and nobody else's.
+    /// Checks test case 16 of the AES-GCM submission (McGrew and Viega, "The Galois/Counter Mode of Operation"). A
+    /// library that computes another result could open only its own stores.
     #[test]
     fn the_library_computes_the_published_vectors() {
         #[derive(Debug)]
@@ -257,7 +258,7 @@ mod tests {
                 .collect()
         };
         let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
-        let plain = hex(concat!(
+        let plaintext = hex(concat!(
             "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72",
             "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"
         ));
@@ -265,18 +266,18 @@ mod tests {
         let nonce: &[u8] = b"\xca\xfe\xba\xbe\xfa\xce\xdb\xad\xde\xca\xf8\x88";
         let cipher = SecretKey::new(key.try_into().unwrap()).cipher();
         let mut sealed = Vec::new();
-        cipher.seal(&Fixed(nonce), &binding, &plain, &mut sealed).unwrap();
+        cipher.seal(&Fixed(nonce), &binding, &plaintext, &mut sealed).unwrap();
         let want = hex(concat!(
             "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa",
             "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662",
             "76fc6ece0f4e1768cddf8853bb2d551b"
         ));
         assert_eq!((&sealed[..NONCE_BYTES], &sealed[NONCE_BYTES..]), (nonce, &want[..]));
-        assert_eq!(cipher.open(&binding, &mut sealed.clone()).unwrap(), plain);
-        for at in 0..sealed.len() {
+        assert_eq!(cipher.open(&binding, &mut sealed.clone()).unwrap(), plaintext);
+        for offset in 0..sealed.len() {
             let mut bad = sealed.clone();
-            bad[at] ^= 0x10;
-            assert!(cipher.open(&binding, &mut bad).is_none(), "byte {at}");
+            bad[offset] ^= 0x10;
+            assert!(cipher.open(&binding, &mut bad).is_none(), "byte {offset}");
         }
         assert!(cipher.open(&binding[1..], &mut sealed.clone()).is_none());
         assert!(cipher.open(&binding, &mut sealed[..SEAL_BYTES - 1]).is_none());

@@ -22,7 +22,7 @@ impl MasterKey {
     /// Draws a key.
     ///
     /// # Errors
-    /// There are no random bytes.
+    /// Fails if there are no random bytes.
     pub fn random(random: &dyn Randomness) -> Result<Self> {
         SecretKey::random(random).map(Self)
     }
@@ -40,7 +40,7 @@ impl MasterKey {
     /// Reads a key from a file or a pipe.
     ///
     /// # Errors
-    /// The file cannot be read, or holds something else.
+    /// Fails if the file cannot be read or has other content.
     pub fn load(path: &Path) -> Result<Self> {
         let file = File::open(path).with_context("open", path)?;
         let mut text = String::new();
@@ -55,16 +55,16 @@ impl MasterKey {
         key.ok_or_else(|| Error::NotAKey(path.into()))
     }
 
-    /// Whether others than the owner may read or write the file.
+    /// Returns whether other users than the owner may read or write the file.
     pub fn is_exposed(path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
     }
 
-    /// Draws a key and writes it to a new file that only its owner may read. If somebody else makes the file meanwhile,
-    /// that key is returned. Killed at any moment, it leaves a whole file or none.
+    /// Draws a key and writes it to a new file that only its owner may read. If another process makes the file
+    /// meanwhile, returns that key. A process that is killed leaves a complete file or no file.
     ///
     /// # Errors
-    /// The system's refusals, and no random bytes.
+    /// Fails if the file cannot be written, or if there are no random bytes.
     pub fn create(path: &Path, random: &dyn Randomness) -> Result<Self> {
         let key = Self::random(random)?;
         let mut text = hex(key.0.bytes());
@@ -78,7 +78,7 @@ impl MasterKey {
         let written =
             made.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
         wipe(&mut text);
-        // A link is made only where no file has the name: nobody's key is ever replaced.
+        // A link is made only if no file has the name, so no key is ever replaced.
         let linked = written.with_context("write", &new).and_then(|()| match fs::hard_link(&new, path) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
             other => other.map(|()| true).with_context("make", path),
@@ -92,10 +92,10 @@ impl MasterKey {
         Ok(key)
     }
 
-    /// The key file beside a store: its path with `.key` at the end.
+    /// Returns the path of the key file beside a store: the store's path with `.key` at the end.
     ///
     /// # Errors
-    /// The path is that of no directory with a name.
+    /// Fails if `store` has no name and does not lead to a directory with a name.
     pub fn path_beside(store: &Path) -> Result<PathBuf> {
         // `.` and `..` have no name to append to.
         let named = match store.file_name() {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::SystemRandomness;
 
-    /// A key that is replaced closes a store for ever.
+    /// Fails if a key is replaced, which would close a store for ever.
     #[test]
     fn a_key_file_is_made_once_for_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(path, dir.path().join("ticks.key"));
         let key = MasterKey::create(&path, &SystemRandomness).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let again = MasterKey::create(&path, &SystemRandomness).unwrap();
-        assert_eq!(key.0.bytes(), again.0.bytes());
+        let reopened_key = MasterKey::create(&path, &SystemRandomness).unwrap();
+        assert_eq!(key.0.bytes(), reopened_key.0.bytes());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the key is left");
         assert!(!MasterKey::is_exposed(&path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();

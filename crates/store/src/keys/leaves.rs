@@ -16,7 +16,7 @@ use crate::schema::TickSchema;
 /// Sealed keys of days, as the manifest holds them.
 pub(crate) type DayKeys = BTreeMap<Day, Vec<u8>>;
 
-/// The chunks that one key seals: those of a class, in the blocks of an instrument, schema and day.
+/// The chunks that a single key seals: the chunks of a class in the blocks of an instrument, schema and day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Leaf {
     pub day: Day,
@@ -25,12 +25,12 @@ pub(crate) struct Leaf {
     pub class: FieldClass,
 }
 
-/// Gives the key of a leaf.
+/// Provides the key of a leaf.
 pub(crate) trait KeyOfLeaf {
     /// Returns the key.
     ///
     /// # Errors
-    /// Fails if there is none.
+    /// Fails if the leaf has no key.
     fn key_of(&mut self, leaf: Leaf) -> Result<&Cipher>;
 }
 
@@ -50,13 +50,13 @@ impl<'a> LeafKeys<'a> {
         Self { keys, days: BTreeMap::new(), leaves: FxHashMap::default() }
     }
 
-    /// The key of a leaf, whose day's key is in `wrapped`.
+    /// Opens the key of a leaf. `wrapped` must hold the key of its day.
     pub fn open(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<&Cipher> {
         self.open_day(leaf.day, wrapped)?;
         Ok(self.leaf(leaf))
     }
 
-    /// The key of a leaf as bytes, for somebody who may read it.
+    /// Returns the key of a leaf as bytes, for a reader who may have it.
     pub fn secret(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<SecretKey> {
         self.open_day(leaf.day, wrapped)?;
         Ok(self.derive(leaf))
@@ -70,16 +70,16 @@ impl<'a> LeafKeys<'a> {
         Ok(())
     }
 
-    /// The key of a leaf; draws the key of its day and adds it to `wrapped` if the day has none.
+    /// Opens the key of a leaf. If the day has no key, draws one and adds it to `wrapped`.
     pub fn open_or_draw(
         &mut self,
         leaf: Leaf,
         wrapped: &mut DayKeys,
         random: &dyn Randomness,
     ) -> Result<&Cipher> {
-        if let Entry::Vacant(place) = wrapped.entry(leaf.day) {
+        if let Entry::Vacant(vacancy) = wrapped.entry(leaf.day) {
             let key = SecretKey::random(random)?;
-            place.insert(self.keys.wrap(leaf.day, &key, random)?);
+            vacancy.insert(self.keys.wrap(leaf.day, &key, random)?);
             self.days.insert(leaf.day, key);
         }
         self.open(leaf, wrapped)
@@ -97,8 +97,8 @@ impl<'a> LeafKeys<'a> {
     }
 
     fn derive(&self, leaf: Leaf) -> SecretKey {
-        let place = [leaf.schema as u8, leaf.class as u8];
+        let class_bytes = [leaf.schema as u8, leaf.class as u8];
         let token = leaf.instrument.0.to_le_bytes();
-        self.days[&leaf.day].derive(&self.keys.store.0, &[b"unitape store 1 leaf ", &place, &token])
+        self.days[&leaf.day].derive(&self.keys.store.0, &[b"unitape store 1 leaf ", &class_bytes, &token])
     }
 }

@@ -43,7 +43,7 @@ impl fmt::Debug for StoreId {
 #[derive(Debug)]
 pub(crate) struct StoreKeys {
     pub store: StoreId,
-    /// Tells a wrong key from damage. It is in the manifest in clear, and says nothing of the key.
+    /// Distinguishes a wrong key from damage. It is in the manifest unencrypted, and reveals nothing about the key.
     pub key_id: [u8; 16],
     pub manifest: Cipher,
     pub names: Cipher,
@@ -106,7 +106,7 @@ fn unwrap_with(cipher: &Cipher, binding: &Binding, wrapped: &[u8]) -> Option<Sec
     Some(secret)
 }
 
-/// Bytes as lower-case digits.
+/// Writes bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -115,7 +115,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Lower-case digits as bytes.
+/// Parses lower-case hexadecimal digits into bytes.
 pub(crate) fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |c: u8| match c {
         b'0'..=b'9' => Some(c - b'0'),

@@ -1,4 +1,4 @@
-//! For fuzzing: what decoders do with any bytes behind tags that match.
+//! For fuzzing: decoders must handle any bytes behind matching tags.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::schema::TickSchema;
 /// them too: all of it, and its market data alone. Only panics, endless loops and memory without bound are findings.
 ///
 /// # Panics
-/// If a decoded batch is not whole frames within what the block says it holds.
+/// Panics if a decoded batch is not complete frames within the limits that the block states.
 pub fn any_block(data: &[u8]) {
     let mut block = data.to_vec();
     for mend in [false, true] {
@@ -31,16 +31,18 @@ pub fn any_block(data: &[u8]) {
         let Ok(head) = BlockHeader::decode(&block) else { continue };
         let length = block.len();
         block.resize(length + PAD, 0);
-        if let Some(whole) = OpenBlock::from_plain(&block, &head) {
-            for (venue, open) in
-                [(None, whole.clone()), (Some(1), whole.clone()), (None, whole.market_alone())]
-            {
+        if let Some(whole_block) = OpenBlock::from_plain(&block, &head) {
+            for (venue, open) in [
+                (None, whole_block.clone()),
+                (Some(1), whole_block.clone()),
+                (None, whole_block.market_alone()),
+            ] {
                 let wanted =
                     RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
                 let mut batch = FrameBatch::default();
                 if BlockDecoder::default().decode(&open, &head, &wanted, &mut batch).is_ok() {
                     assert!(batch.arena.len() <= head.raw_bytes as usize);
-                    batch.sort();
+                    batch.sort_keys();
                     for key in &batch.keys {
                         assert!(unitape_model::Event::new(batch.frame(key)).is_some());
                     }
@@ -51,7 +53,7 @@ pub fn any_block(data: &[u8]) {
     }
 }
 
-/// A block of quotes as markets make them, before it is sealed, some with an extension: a place to begin changing bytes.
+/// Makes an unsealed block of realistic quotes, some with an extension. Tests change its bytes.
 pub fn sample_block(rows: u64) -> Vec<u8> {
     let (mut all, mut frame, mut position) = (BlockRows::default(), Vec::new(), Position(0));
     for n in 0..rows.max(1) {
@@ -80,24 +82,31 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         position = position.plus(frame.len() as u64);
     }
     let file = FileId { day: Day(0), schema: TickSchema::Quotes, generation: 1, tape: TapeId(1), commit: 0 };
-    let place = BlockPlace { file, instrument: InstrumentId(3), stripe: 0, number: 0 };
+    let block_place = BlockPlace { file, instrument: InstrumentId(3), stripe: 0, number: 0 };
     let mut out = Vec::new();
-    BlockEncoder::default().encode_plain(EventSchema::for_kind(EventKind::Quote), &place, &all, &mut out);
+    BlockEncoder::default().encode_plain(
+        EventSchema::for_kind(EventKind::Quote),
+        &block_place,
+        &all,
+        &mut out,
+    );
     out
 }
 
-/// Reads `data` as the file of a manifest, and as what is sealed in one.
+/// Reads `data` as a manifest file, and as the sealed part of a manifest.
 pub fn any_manifest(data: &[u8]) {
     _ = ManifestFile::parse(data.to_vec(), Path::new("manifest"));
     _ = Manifest::from_body(data);
 }
 
-/// Puts lengths that add up into what may be a block: the last chunk takes the rest.
+/// Corrects the lengths of a possible block so that they add up: the last chunk takes the rest.
 fn mend_lengths(block: &mut [u8]) {
     if block.len() < HEADER {
         return;
     }
-    let part = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes")) as usize;
+    let part = |offset: usize| {
+        u32::from_le_bytes(block[offset..offset + 4].try_into().expect("four bytes")) as usize
+    };
     let before = part(76).saturating_sub(SEAL_BYTES) + part(82).saturating_sub(SEAL_BYTES);
     let last = (block.len() - HEADER).saturating_sub(before) + SEAL_BYTES;
     let bytes = crate::block::START + part(76) + part(82) + last;

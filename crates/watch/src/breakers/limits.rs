@@ -15,7 +15,7 @@ use unitape_model::{
     UnixNanos, flags,
 };
 
-/// What kept a limit from counting.
+/// The reasons why a limit did not count an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitCounters {
     /// Orders without a price that anybody knows.
@@ -58,7 +58,7 @@ struct LimitState {
     merged: u64,
 }
 
-/// What a window counts: alike orders, or all of a currency; zero what does not matter.
+/// The group that a window counts: alike orders, or all orders of a currency. Fields that do not matter are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct WindowKey {
     scope: u32,
@@ -76,7 +76,7 @@ struct Window {
     has_warned: bool,
 }
 
-/// What an event adds to limits.
+/// The amounts that an event adds to limits.
 struct Request {
     scopes: EventScopes,
     position: Position,
@@ -85,7 +85,7 @@ struct Request {
     repeat: Option<(u32, u8, i64, (i64, i8))>,
     value: RequestValue,
     ccy: u32,
-    /// The executed part, and of what.
+    /// The executed quantity and the total quantity of each order.
     filled: Vec<(QuantitySum, Decimal)>,
 }
 
@@ -113,10 +113,10 @@ impl Breaker {
         }
     }
 
-    /// Takes the next frame of the tape, bookkeeping as well; adds what it causes to `out`.
+    /// Takes the next frame of the tape, bookkeeping as well. Adds the signals that it causes to `out`.
     ///
     /// # Errors
-    /// The error of [`DefinitionTable::admit_frame`]: a foreign or damaged tape.
+    /// Fails as [`DefinitionTable::admit_frame`] does: the tape is foreign or damaged.
     pub fn on_frame(
         &mut self,
         position: Position,
@@ -151,11 +151,10 @@ impl Breaker {
                 self.count(limit, &request, out);
             }
         }
-        self.books.learn(event);
+        self.books.update_from_event(event);
     }
 
-    /// Puts in force what the control tape has: the act of a person, or a trip of an earlier run. A limit that has warned is of no
-    /// matter here.
+    /// Applies a control of the control tape: a person's act, or a trip of an earlier run. Warnings are ignored.
     pub fn apply(&mut self, control: &RecordedControl) {
         let scope = self.scopes.number(control.scope.clone());
         match control.verb {
@@ -176,7 +175,7 @@ impl Breaker {
         }
     }
 
-    /// Returns what is in force, by scope.
+    /// Returns the trips in force, by scope.
     pub fn tripped(&self) -> Vec<(Scope, ActiveTrip)> {
         let mut all: Vec<_> =
             self.trips.iter().map(|(scope, trip)| (self.scopes.scope(scope).clone(), trip.clone())).collect();
@@ -210,12 +209,12 @@ impl Breaker {
         self.events
     }
 
-    /// Returns the latest event time so far; none before the first event.
+    /// Returns the latest event time so far, or `None` before the first event.
     pub fn now(&self) -> Option<UnixNanos> {
         (self.events > 0).then_some(UnixNanos(self.now))
     }
 
-    /// Returns what kept limits from counting.
+    /// Returns the reasons why limits did not count orders.
     pub fn counters(&self) -> LimitCounters {
         LimitCounters {
             unpriced: self.unpriced,
@@ -224,25 +223,26 @@ impl Breaker {
         }
     }
 
-    /// Reads what an event adds to limits, and keeps what later events need of it.
+    /// Reads the amounts that an event adds to limits, and keeps the data that later events need.
     fn request(&mut self, event: &Event<'_>, position: Position) -> Option<Request> {
         let kind = event.kind();
         match kind {
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {}
             EventKind::Parent => {
                 if let Some(parent) = IdKey::read(event, EventField::Parent) {
-                    let known = KnownParent { qty: quantity(event), executed: QuantitySum::ZERO };
-                    self.books.parents.insert(parent, known, EntryRank::Kept);
+                    let known_parent = KnownParent { qty: quantity(event), executed: QuantitySum::ZERO };
+                    self.books.parents.insert(parent, known_parent, EntryRank::Kept);
                 }
                 return None;
             }
             _ => return None,
         }
         let key = IdKey::read(event, EventField::Oid).map(|oid| (event.venue(), oid));
-        let known = key.and_then(|key| self.books.orders.find(&key)).map(|slot| *self.books.orders.get(slot));
-        let known = known.filter(|_| kind != EventKind::OrderNew).unwrap_or(KnownOrder::UNKNOWN);
+        let stored_order =
+            key.and_then(|key| self.books.orders.find(&key)).map(|slot| *self.books.orders.get(slot));
+        let known_order = stored_order.filter(|_| kind != EventKind::OrderNew).unwrap_or(KnownOrder::UNKNOWN);
         let mut scopes = self.scopes.named(event, self.names.dictionary());
-        for (mine, of_order) in scopes.iter_mut().zip(known.scopes) {
+        for (mine, of_order) in scopes.iter_mut().zip(known_order.scopes) {
             if *mine == NO_SCOPE {
                 *mine = of_order;
             }
@@ -258,18 +258,19 @@ impl Breaker {
             is_message: kind != EventKind::Exec && !(kind == EventKind::OrderCancel && is_named_reason),
             repeat: None,
             value: RequestValue::None,
-            ccy: known.ccy,
+            ccy: known_order.ccy,
             filled: Vec::new(),
         };
-        let mut order = KnownOrder { scopes, ..known };
-        order.parent = IdKey::read(event, EventField::Parent).or(known.parent);
+        let mut order = KnownOrder { scopes, ..known_order };
+        order.parent = IdKey::read(event, EventField::Parent).or(known_order.parent);
         let mut is_over = kind == EventKind::OrderCancel;
         match kind {
             EventKind::OrderNew | EventKind::OrderAmend => {
-                order.px = price(event, EventField::Px).or(known.px);
-                let reduction = event.qty_reduced().map(|by| known.qty.map(|qty| reduced(qty, by)));
-                order.qty = quantity(event).or(reduction.unwrap_or(known.qty));
-                if kind == EventKind::OrderNew || known.ccy == 0 {
+                order.px = price(event, EventField::Px).or(known_order.px);
+                let reduction =
+                    event.qty_reduced().map(|amount| known_order.qty.map(|qty| reduced(qty, amount)));
+                order.qty = quantity(event).or(reduction.unwrap_or(known_order.qty));
+                if kind == EventKind::OrderNew || known_order.ccy == 0 {
                     order.ccy = self.books.currency_of(event);
                 }
                 request.ccy = order.ccy;
@@ -288,26 +289,27 @@ impl Breaker {
             EventKind::Exec => {
                 let qty = quantity(event)?;
                 order.executed.add(qty);
-                request.filled.extend(known.qty.map(|of| (order.executed, of)));
+                request.filled.extend(known_order.qty.map(|total| (order.executed, total)));
                 if let Some(slot) = order.parent.and_then(|parent| self.books.parents.find(&parent)) {
                     let parent = self.books.parents.get_mut(slot);
                     parent.executed.add(qty);
-                    request.filled.extend(parent.qty.map(|of| (parent.executed, of)));
+                    request.filled.extend(parent.qty.map(|total| (parent.executed, total)));
                 }
-                is_over = known.qty.is_some_and(|of| order.executed >= QuantitySum::from_decimal(of));
+                is_over =
+                    known_order.qty.is_some_and(|total| order.executed >= QuantitySum::from_decimal(total));
             }
             _ => {}
         }
-        // What is known only from an execution or a cancel is no order to keep.
+        // An order that is known only from an execution or a cancel is not kept.
         if let Some(key) = key
-            && (matches!(kind, EventKind::OrderNew | EventKind::OrderAmend) || known.qty.is_some())
+            && (matches!(kind, EventKind::OrderNew | EventKind::OrderAmend) || known_order.qty.is_some())
         {
             self.books.keep(key, order, is_over);
         }
         Some(request)
     }
 
-    /// Returns what an order or amend adds: of an amend the part above its former value.
+    /// Returns the value that an order or amend adds. An amend adds only the part above its former value.
     fn value(&mut self, event: &Event<'_>, order: &mut KnownOrder) -> RequestValue {
         let Some(qty) = order.qty else { return RequestValue::None };
         let px = order.px.or_else(|| self.books.last_price(event.instrument()));
@@ -349,11 +351,13 @@ impl Breaker {
                 }
             }
             LimitMeasure::Overfill { max_percent } => {
-                let hundred_times = |sum: &QuantitySum, of: &Decimal| {
-                    sum.times(100) > QuantitySum::from_decimal(*of).times(max_percent)
+                let hundred_times = |sum: &QuantitySum, total: &Decimal| {
+                    sum.times(100) > QuantitySum::from_decimal(*total).times(max_percent)
                 };
-                if let Some((sum, of)) = request.filled.iter().find(|(sum, of)| hundred_times(sum, of)) {
-                    let (used, max) = (format!("{sum} of {of}"), state.rule.measure.max_text());
+                if let Some((sum, total)) =
+                    request.filled.iter().find(|(sum, total)| hundred_times(sum, total))
+                {
+                    let (used, max) = (format!("{sum} of {total}"), state.rule.measure.max_text());
                     self.trip(limit, scope, request.position, used, max, out);
                 }
                 return;
@@ -414,11 +418,11 @@ impl LimitMeasure {
     fn text(self, used: i128) -> String {
         match self {
             Self::GrossNotional { .. } => {
-                let (whole, part) = (used / NANO, used % NANO);
+                let (units, part) = (used / NANO, used % NANO);
                 let places = format!("{part:09}");
                 match places.trim_end_matches('0') {
-                    "" => whole.to_string(),
-                    places => format!("{whole}.{places}"),
+                    "" => units.to_string(),
+                    places => format!("{units}.{places}"),
                 }
             }
             _ => used.to_string(),
@@ -477,7 +481,7 @@ impl LimitState {
         (window.sum, is_used && !has_warned)
     }
 
-    /// Forgets what a scope has used.
+    /// Forgets the used amounts of a scope.
     fn forget(&mut self, scope: u32) {
         self.windows.retain(|key, _| key.scope != scope);
     }

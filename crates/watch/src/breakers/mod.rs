@@ -1,4 +1,4 @@
-//! Circuit breakers: limits per scope over the orders of a tape, and the trips of those that are passed.
+//! Circuit breakers: limits per scope over the orders of a tape, and the trips of exceeded limits.
 //!
 //! ```text
 //!  rules.toml ─▶ BreakerRules ─┬─▶ limits   by scope: messages, repeats, notional in a window; overfill
@@ -8,9 +8,9 @@
 //!  what persons did ─▶ Breaker::apply ────────────────────┘
 //! ```
 //!
-//! A breaker is a pure function of the events and of what persons did in between: no clock, no chance. Its time is the
-//! latest event time so far; an event that comes late counts at the time of its arrival, and one whose clock is ahead
-//! (the flag `clock_ahead`) does not move the time.
+//! A breaker is a pure function of the events and of persons' acts between them: no clock, no chance. Its time is the
+//! latest event time so far. A late event counts at the time of its arrival. An event whose clock is ahead (the flag
+//! `clock_ahead`) does not move the time.
 //!
 //! ```
 //! use unitape_watch::breakers::{Breaker, BreakerRules};

@@ -1,4 +1,4 @@
-//! What a breaker remembers of orders, parent orders and prices.
+//! The orders, parent orders and prices that a breaker remembers.
 
 use super::scope::{EventScopes, NO_SCOPE};
 use crate::exact::QuantitySum;
@@ -7,7 +7,7 @@ use crate::table::{BoundedTable, EntryRank};
 use hashbrown::HashMap;
 use unitape_model::{Decimal, Event, EventField, EventKind, EventValue, InstrumentId, Price};
 
-/// Orders and parents kept at most; those that are over are forgotten first, then the oldest.
+/// The greatest number of kept orders and parents. Ended orders are forgotten first, then the oldest orders.
 const ORDERS_MAX: usize = 1 << 20;
 const SPENT_MAX: usize = 1 << 16;
 
@@ -19,7 +19,7 @@ pub(super) struct KnownOrder {
     pub px: Option<Price>,
     pub executed: QuantitySum,
     pub parent: Option<IdKey>,
-    /// Its value as it was counted last, in billionths.
+    /// The last counted value in billionths.
     pub value: i128,
     pub ccy: u32,
 }
@@ -50,8 +50,8 @@ impl OrderBookkeeping {
         }
     }
 
-    /// Learns the prices and currencies that an event gives.
-    pub fn learn(&mut self, event: &Event<'_>) {
+    /// Learns the prices and currencies in an event.
+    pub fn update_from_event(&mut self, event: &Event<'_>) {
         let instr = event.instrument();
         match event.kind() {
             EventKind::Trade | EventKind::Exec | EventKind::RefPx if !is_cancelled(event) => {
@@ -70,7 +70,8 @@ impl OrderBookkeeping {
         }
     }
 
-    /// Returns the number of the currency of an order: its own, or that of the instrument; 0 if nobody says.
+    /// Returns the number of the currency of an order: its own currency, or the instrument's. Returns 0 if neither is
+    /// known.
     pub fn currency_of(&mut self, event: &Event<'_>) -> u32 {
         match event.field(EventField::Ccy, &mut [0; 36]) {
             Some(EventValue::Text(ccy)) => self.currency(ccy),
@@ -88,7 +89,7 @@ impl OrderBookkeeping {
         *self.currencies.entry_ref(ccy).or_insert(next)
     }
 
-    /// Keeps an order; one that is over is forgotten sooner.
+    /// Keeps an order. An ended order is forgotten sooner.
     pub fn keep(&mut self, key: (u16, IdKey), order: KnownOrder, is_over: bool) {
         let rank = if is_over { EntryRank::Spent } else { EntryRank::Kept };
         match self.orders.find(&key) {
@@ -102,8 +103,8 @@ impl OrderBookkeeping {
 
     /// Returns the orders and parents that were forgotten for want of room before they were over.
     pub fn forgotten(&self) -> u64 {
-        let kept = EntryRank::Kept as usize;
-        self.orders.forgotten[kept] + self.parents.forgotten[kept]
+        let kept_rank = EntryRank::Kept as usize;
+        self.orders.forgotten[kept_rank] + self.parents.forgotten[kept_rank]
     }
 }
 
@@ -123,7 +124,7 @@ fn is_cancelled(event: &Event<'_>) -> bool {
     matches!(event.field(EventField::Action, &mut [0; 36]), Some(EventValue::Text("cancel")))
 }
 
-/// The price of a field.
+/// Returns the price in a field.
 pub(crate) fn price(event: &Event<'_>, field: EventField) -> Option<Price> {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::Price(px)) => Some(px),
@@ -131,7 +132,7 @@ pub(crate) fn price(event: &Event<'_>, field: EventField) -> Option<Price> {
     }
 }
 
-/// The quantity of an event.
+/// Returns the quantity of an event.
 pub(crate) fn quantity(event: &Event<'_>) -> Option<Decimal> {
     match event.field(EventField::Qty, &mut [0; 36]) {
         Some(EventValue::Decimal(qty)) => Some(qty),
@@ -139,7 +140,7 @@ pub(crate) fn quantity(event: &Event<'_>) -> Option<Decimal> {
     }
 }
 
-/// Price times quantity in billionths, without its sign, rounded up; at most [`VALUE_MAX`].
+/// Computes price times quantity in billionths, without its sign and rounded up; at most [`VALUE_MAX`].
 pub(crate) fn value_of(px: Price, qty: Decimal) -> i128 {
     let product = i128::from(px.0).unsigned_abs() * u128::from(qty.mantissa().unsigned_abs());
     let scale = 10u128.checked_pow(u32::from(qty.exponent().unsigned_abs()));

@@ -1,4 +1,4 @@
-//! The rules file: limits, and who belongs to whom.
+//! The rules file: limits, and the tree of firms, desks, traders and algorithms.
 
 use super::scope::{Scope, ScopeKind, ScopeTree};
 use crate::error::Error;
@@ -12,7 +12,7 @@ use unitape_model::Price;
 pub enum BreakerAction {
     /// New orders and amends of the scope are refused.
     Halt,
-    /// The same, and what rests is cancelled.
+    /// The same, and resting orders are cancelled.
     Kill,
 }
 
@@ -26,7 +26,7 @@ impl BreakerAction {
     }
 }
 
-/// What a notional limit does about an order without a price that anybody knows.
+/// The action of a notional limit on an order without a known price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownPrice {
     /// The order is reported and adds nothing.
@@ -35,7 +35,7 @@ pub enum UnknownPrice {
     Trip,
 }
 
-/// What a limit measures, and the most that is allowed.
+/// The measure of a limit and its allowed maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitMeasure {
     /// Order messages in the window.
@@ -58,7 +58,7 @@ pub enum LimitMeasure {
         max_nano: i128,
         /// The window, nanoseconds.
         window_ns: i64,
-        /// What to do about an order without a price.
+        /// The action on an order without a price.
         unknown_price: UnknownPrice,
     },
     /// The executed part of an order, or of a parent order.
@@ -89,7 +89,7 @@ pub struct Limit {
     pub scope: ScopeKind,
     /// The scopes by name; empty for all of the kind.
     pub names: BTreeSet<String>,
-    /// What it measures.
+    /// The measure of the limit.
     pub measure: LimitMeasure,
     /// The share of the limit, in thousandths, at which it warns.
     pub warn: Option<u64>,
@@ -158,14 +158,14 @@ impl BreakerRules {
     /// # Errors
     /// Fails with file and line if the text is no TOML, if a word is unknown, if a value cannot be, or if there is no limit.
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
-        let bad = |(place, message)| Error::BreakerRules { place, message };
+        let bad = |(location, message)| Error::BreakerRules { location, message };
         let content: RulesText = parse(text, file).map_err(bad)?;
         let mut rules = Self::default();
         for (n, member) in content.member.iter().enumerate() {
             let names = [&member.firm, &member.desk, &member.trader, &member.algo];
             rules.tree.add(names.map(Option::as_deref)).map_err(|(level, message)| {
-                let place = ["member", &n.to_string(), level];
-                bad((origin(file, text, &place), message))
+                let location = ["member", &n.to_string(), level];
+                bad((origin(file, text, &location), message))
             })?;
         }
         rules.tree.close().map_err(|message| bad((origin(file, text, &["member"]), message)))?;
@@ -173,9 +173,9 @@ impl BreakerRules {
             let limit = limit.check().map_err(|(key, message)| {
                 bad((origin(file, text, &["limit", &n.to_string(), key]), format!("{key}: {message}")))
             })?;
-            if rules.limits.iter().any(|other| other.name == limit.name) {
-                let place = origin(file, text, &["limit", &n.to_string(), "name"]);
-                return Err(bad((place, format!("name: there are two limits `{}`", limit.name))));
+            if rules.limits.iter().any(|earlier_limit| earlier_limit.name == limit.name) {
+                let location = origin(file, text, &["limit", &n.to_string(), "name"]);
+                return Err(bad((location, format!("name: there are two limits `{}`", limit.name))));
             }
             rules.limits.push(limit);
         }
@@ -201,9 +201,12 @@ impl LimitText {
             return Err(("name", "a name has 1 to 64 bytes, and no control characters".to_owned()));
         }
         let scope = ScopeKind::from_name(&self.scope).ok_or_else(|| {
-            let known = ScopeKind::ALL.map(ScopeKind::name);
-            let near = suggest_word(&self.scope, known);
-            ("scope", format!("there is no scope `{}`{near}; there are {}", self.scope, known.join(", ")))
+            let scope_names = ScopeKind::ALL.map(ScopeKind::name);
+            let near = suggest_word(&self.scope, scope_names);
+            (
+                "scope",
+                format!("there is no scope `{}`{near}; there are {}", self.scope, scope_names.join(", ")),
+            )
         })?;
         let names = self.names.as_deref().unwrap_or_default();
         if self.names.is_some() && names.is_empty() {
@@ -241,13 +244,13 @@ impl LimitText {
     }
 
     fn measure(&self) -> Result<LimitMeasure, Mistake> {
-        let given = [
+        let limit_keys = [
             ("messages", self.messages.is_some()),
             ("repeats", self.repeats.is_some()),
             ("gross_notional", self.gross_notional.is_some()),
             ("overfill", self.overfill.is_some()),
         ];
-        let mut words = given.iter().filter(|(_, is_there)| *is_there).map(|(word, _)| *word);
+        let mut words = limit_keys.iter().filter(|(_, is_there)| *is_there).map(|(word, _)| *word);
         let word = words.next().ok_or_else(|| {
             (
                 "name",
@@ -390,7 +393,7 @@ overfill = 100
         assert_eq!(second.measure, LimitMeasure::Overfill { max_percent: 100 });
     }
 
-    /// A rule that nobody understands as it was meant is worse than none: each mistake names its line.
+    /// Fails if a mistake in a rule is accepted or is reported without its line.
     #[test]
     fn mistakes_are_named_with_their_line() {
         for (text, says) in [
@@ -434,7 +437,7 @@ overfill = 100
         }
     }
 
-    /// Levels have a fixed order, so no scope contains itself; what remains is a member at two places.
+    /// Fails if a member at two places is accepted. Levels have a fixed order, so no scope contains itself.
     #[test]
     fn a_tree_that_is_none_is_refused() {
         let members = |text: &str| refused(&format!("{text}{}", limit("overfill = 100")));

@@ -1,4 +1,4 @@
-//! Scopes: who or what a limit is about, and the tree of firm, desk, trader and algorithm.
+//! Scopes: the firm, desk, trader, algorithm or other subject of a limit, and the tree of the first four.
 
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -92,15 +92,15 @@ impl Scope {
     /// Reads `trader=T1`.
     ///
     /// # Errors
-    /// Says in words what is wrong with the text.
+    /// Fails with a description of the mistake in the text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let known = || ScopeKind::ALL.map(ScopeKind::name);
+        let scope_names = || ScopeKind::ALL.map(ScopeKind::name);
         let (kind, name) = text
             .split_once('=')
             .ok_or_else(|| format!("`{text}` is no scope; write KIND=NAME, such as trader=T1"))?;
         let kind_there = ScopeKind::from_name(kind).ok_or_else(|| {
-            let near = unitape_base::toml::suggest_word(kind, known());
-            format!("there is no scope `{kind}`{near}; there are {}", known().join(", "))
+            let near = unitape_base::toml::suggest_word(kind, scope_names());
+            format!("there is no scope `{kind}`{near}; there are {}", scope_names().join(", "))
         })?;
         if !Self::is_name(name) {
             return Err(format!("the name of a {kind} has 1 to 255 bytes"));
@@ -123,21 +123,21 @@ impl fmt::Display for Scope {
 /// The levels of the tree.
 const LEVELS: usize = 4;
 
-/// Who belongs to whom.
+/// The members: which desk is in which firm, which trader in which desk, and so on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeTree {
     /// By level and name: the names above, by level.
-    above: BTreeMap<(usize, String), [Option<String>; LEVELS]>,
+    parents: BTreeMap<(usize, String), [Option<String>; LEVELS]>,
 }
 
 impl ScopeTree {
     /// Adds a member: its names by level, from the firm down.
     ///
     /// # Errors
-    /// The level of the mistake, and the mistake in words.
+    /// Fails with the level of the mistake and a description.
     pub fn add(&mut self, names: [Option<&str>; LEVELS]) -> Result<(), (&'static str, String)> {
-        let mut given = names.iter().flatten();
-        if given.next().is_none() || given.next().is_none() {
+        let mut given_names = names.iter().flatten();
+        if given_names.next().is_none() || given_names.next().is_none() {
             let first = (0..LEVELS).find(|level| names[*level].is_some()).unwrap_or(0);
             let message = "a member has two names at least: of firm, desk, trader, algo".to_owned();
             return Err((ScopeKind::ALL[first].name(), message));
@@ -148,28 +148,28 @@ impl ScopeTree {
             if !Scope::is_name(name) {
                 return Err((word, format!("the name of a {word} has 1 to 255 bytes")));
             }
-            let above = self.above.entry((level, name.to_owned())).or_default();
+            let parents = self.parents.entry((level, name.to_owned())).or_default();
             for (upper, parent) in names.iter().enumerate().take(level) {
-                set(above, level, name, upper, *parent).map_err(|message| (word, message))?;
+                set_parent(parents, level, name, upper, *parent).map_err(|message| (word, message))?;
             }
         }
         Ok(())
     }
 
-    /// Gives each member what is above those that are above it.
+    /// Adds the upper levels of its parents to each member.
     ///
     /// # Errors
-    /// The contradiction in words.
+    /// Fails with a description of the contradiction.
     pub fn close(&mut self) -> Result<(), String> {
-        let keys: Vec<(usize, String)> = self.above.keys().cloned().collect();
-        // From the top down: what is above is closed already.
+        let keys: Vec<(usize, String)> = self.parents.keys().cloned().collect();
+        // From the top down: the upper levels are closed already.
         for (level, name) in keys {
             for upper in (0..level).rev() {
-                let Some(parent) = self.above[&(level, name.clone())][upper].clone() else { continue };
-                let of_parent = self.above.get(&(upper, parent)).cloned().unwrap_or_default();
-                let mine = self.above.get_mut(&(level, name.clone())).expect("a key of the map");
-                for (top, there) in of_parent.iter().enumerate() {
-                    set(mine, level, &name, top, there.as_deref())?;
+                let Some(parent) = self.parents[&(level, name.clone())][upper].clone() else { continue };
+                let of_parent = self.parents.get(&(upper, parent)).cloned().unwrap_or_default();
+                let mine = self.parents.get_mut(&(level, name.clone())).expect("a key of the map");
+                for (top, grandparent) in of_parent.iter().enumerate() {
+                    set_parent(mine, level, &name, top, grandparent.as_deref())?;
                 }
             }
         }
@@ -177,26 +177,26 @@ impl ScopeTree {
     }
 
     /// Returns the names above a member, by level.
-    pub fn above(&self, level: usize, name: &str) -> Option<&[Option<String>; LEVELS]> {
-        self.above.get(&(level, name.to_owned()))
+    pub fn parents_of(&self, level: usize, name: &str) -> Option<&[Option<String>; LEVELS]> {
+        self.parents.get(&(level, name.to_owned()))
     }
 }
 
-fn set(
-    above: &mut [Option<String>; LEVELS],
+fn set_parent(
+    parents: &mut [Option<String>; LEVELS],
     level: usize,
     name: &str,
     upper: usize,
     parent: Option<&str>,
 ) -> Result<(), String> {
     let Some(parent) = parent else { return Ok(()) };
-    match &above[upper] {
-        Some(there) if there != parent => {
+    match &parents[upper] {
+        Some(current_parent) if current_parent != parent => {
             let (word, top) = (ScopeKind::ALL[level].name(), ScopeKind::ALL[upper].name());
-            Err(format!("the {word} `{name}` is in the {top} `{there}` already, not in `{parent}`"))
+            Err(format!("the {word} `{name}` is in the {top} `{current_parent}` already, not in `{parent}`"))
         }
         _ => {
-            above[upper] = Some(parent.to_owned());
+            parents[upper] = Some(parent.to_owned());
             Ok(())
         }
     }
@@ -216,7 +216,7 @@ pub(super) struct ScopeTable {
     /// By kind: the number of the scope of an id of the tape's dictionary.
     by_id: [Vec<u32>; ScopeKind::ALL.len()],
     /// By number: the scopes above, by level.
-    above: Vec<[u32; LEVELS]>,
+    parents: Vec<[u32; LEVELS]>,
     tree: ScopeTree,
 }
 
@@ -239,18 +239,18 @@ impl ScopeTable {
             return *number;
         }
         let level = scope.kind as usize;
-        let upper = (level < LEVELS).then(|| self.tree.above(level, &scope.name).cloned()).flatten();
+        let upper = (level < LEVELS).then(|| self.tree.parents_of(level, &scope.name).cloned()).flatten();
         let upper = upper.unwrap_or_default();
-        let mut above = [NO_SCOPE; LEVELS];
+        let mut parents = [NO_SCOPE; LEVELS];
         for (level, name) in upper.into_iter().enumerate() {
             if let Some(name) = name {
-                above[level] = self.number(Scope { kind: ScopeKind::ALL[level], name });
+                parents[level] = self.number(Scope { kind: ScopeKind::ALL[level], name });
             }
         }
         let number = self.len();
         self.numbers.insert(scope.clone(), number);
         self.scopes.push(scope);
-        self.above.push(above);
+        self.parents.push(parents);
         number
     }
 
@@ -262,20 +262,20 @@ impl ScopeTable {
         })
     }
 
-    /// Fills in what the tree says: the firm and the desk of a trader.
+    /// Fills in the members from the tree: the firm and the desk of a trader.
     pub fn fill_from_tree(&self, scopes: &mut EventScopes) {
         for level in (0..LEVELS - 1).rev() {
             if scopes[level] == NO_SCOPE {
-                let below = scopes[level + 1..LEVELS].iter().filter(|number| **number != NO_SCOPE);
-                let mut above = below.map(|number| self.above[*number as usize][level]);
-                scopes[level] = above.find(|number| *number != NO_SCOPE).unwrap_or(NO_SCOPE);
+                let lower_scopes = scopes[level + 1..LEVELS].iter().filter(|number| **number != NO_SCOPE);
+                let mut candidates = lower_scopes.map(|number| self.parents[*number as usize][level]);
+                scopes[level] = candidates.find(|number| *number != NO_SCOPE).unwrap_or(NO_SCOPE);
             }
         }
     }
 
     fn of_id(&mut self, kind: ScopeKind, dict: NameKind, id: u32, names: &Dictionary) -> u32 {
-        let known = self.by_id[kind as usize].get(id as usize).copied();
-        if let Some(number) = known.filter(|number| *number != NO_SCOPE) {
+        let known_number = self.by_id[kind as usize].get(id as usize).copied();
+        if let Some(number) = known_number.filter(|number| *number != NO_SCOPE) {
             return number;
         }
         // An id whose name is lost is a scope all the same.

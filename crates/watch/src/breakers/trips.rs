@@ -1,4 +1,4 @@
-//! Trips: what a breaker signals, what is in force, and what the control tape has of both.
+//! Trips: a breaker's signals, the trips in force, and the records of both on the control tape.
 
 use super::rules::BreakerAction;
 use super::scope::{Scope, ScopeKind};
@@ -6,7 +6,7 @@ use unitape_model::{
     Dictionary, Event, EventField, EventKind, EventValue, InlineId, Position, TapePosition, UnixNanos,
 };
 
-/// What a `control` event of a breaker says.
+/// The verb of a breaker's `control` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlVerb {
     /// A trip.
@@ -38,9 +38,9 @@ impl ControlVerb {
 /// A trip or a warning that an event has caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerSignal {
-    /// Made of limit, scope and cause: judged again, the event gives the same.
+    /// Made of limit, scope and cause. If the event is judged again, the id is the same.
     pub id: String,
-    /// What it says.
+    /// The verb of the signal.
     pub verb: ControlVerb,
     /// Whose limit it is.
     pub scope: Scope,
@@ -67,7 +67,7 @@ pub struct BreakerSignal {
 pub struct RecordedControl {
     /// Its id.
     pub id: String,
-    /// What it says.
+    /// The verb of the control.
     pub verb: ControlVerb,
     /// Its scope.
     pub scope: Scope,
@@ -79,10 +79,10 @@ pub struct RecordedControl {
     pub reason: Option<String>,
     /// Limit, use and the like, as JSON.
     pub detail: Option<String>,
-    /// The user who made it; none of what a limit has caused.
-    pub by: Option<String>,
+    /// The user who made it, or `None` if a limit caused it.
+    pub user: Option<String>,
     /// The second user.
-    pub second_by: Option<String>,
+    pub second_user: Option<String>,
     /// When it ends by itself.
     pub until: Option<UnixNanos>,
     /// Whether it is only a rehearsal.
@@ -90,7 +90,8 @@ pub struct RecordedControl {
 }
 
 impl RecordedControl {
-    /// Reads a `control` event; none if it is not one of a breaker: without id, scope or cause, or with another action.
+    /// Reads a `control` event. Returns `None` if the event is not a breaker's: without id, scope or cause, or with
+    /// another action.
     pub fn read(event: &Event<'_>, names: &Dictionary) -> Option<Self> {
         if event.kind() != EventKind::Control {
             return None;
@@ -120,8 +121,8 @@ impl RecordedControl {
             },
             reason: text(EventField::Reason),
             detail: text(EventField::Detail),
-            by: name(EventField::By),
-            second_by: name(EventField::SecondBy),
+            user: name(EventField::By),
+            second_user: name(EventField::SecondBy),
             until: match event.field(EventField::Until, &mut [0; 36]) {
                 Some(EventValue::Nanos(until)) => Some(until),
                 _ => None,
@@ -142,11 +143,11 @@ pub struct ActiveTrip {
     pub until: Option<UnixNanos>,
     /// Whether it is only a rehearsal.
     pub dry_run: bool,
-    /// The number of its limit in the rules; none of what a person did.
+    /// The number of its limit in the rules, or `None` for a person's act.
     pub(super) limit: Option<usize>,
 }
 
-/// What is in force, by scope; a rehearsal does not hide a trip.
+/// The trips in force, by scope. A rehearsal does not hide a trip.
 #[derive(Debug, Default)]
 pub(super) struct TripTable {
     active: std::collections::BTreeMap<(u32, bool), ActiveTrip>,
@@ -160,11 +161,12 @@ impl TripTable {
         self.active.get(&(scope, dry_run)).is_none_or(|trip| trip.action < action)
     }
 
-    /// Returns whether what a person did changes what is in force of the scope: it is stronger, or as strong and lasts longer.
+    /// Returns whether a person's act changes the trip in force for the scope: it is stronger, or as strong and lasts
+    /// longer.
     pub fn may_replace(&self, scope: u32, new: &ActiveTrip) -> bool {
-        let lasts_longer = |there: &ActiveTrip| {
-            there.action == new.action
-                && there.until.is_some_and(|end| new.until.is_none_or(|until| until > end))
+        let lasts_longer = |current: &ActiveTrip| {
+            current.action == new.action
+                && current.until.is_some_and(|end| new.until.is_none_or(|until| until > end))
         };
         self.may_trip(scope, new.dry_run, new.action)
             || self.active.get(&(scope, new.dry_run)).is_some_and(lasts_longer)
@@ -177,13 +179,13 @@ impl TripTable {
         self.active.insert((scope, trip.dry_run), trip);
     }
 
-    /// Ends what is in force of a scope. Returns whether anything was.
+    /// Ends the trip in force for a scope. Returns whether there was a trip.
     pub fn reset(&mut self, scope: u32) -> bool {
         let ended = [false, true].map(|dry_run| self.active.remove(&(scope, dry_run)).is_some());
         ended[0] || ended[1]
     }
 
-    /// Ends what ends by itself at `now`: the scopes, and the limits that had tripped.
+    /// Ends the trips that end by themselves at `now`. Returns the scopes and the limits that had tripped.
     pub fn expire(&mut self, now: i64) -> Vec<(u32, Option<usize>)> {
         if self.next_end.is_none_or(|end| now < end) {
             return Vec::new();

@@ -42,15 +42,15 @@ pub const ALL: &[ScenarioEntry] = &[
     entry!(wash_trade, WashTradeScenario),
 ];
 
-/// The definition of this name.
+/// Finds the definition with this name.
 pub fn find(id: &str) -> Result<&'static ScenarioDef, Error> {
     ALL.iter().map(|e| e.def).find(|d| d.id == id).ok_or_else(|| Error::UnknownScenario {
         name: id.to_owned(),
-        known: ALL.iter().map(|e| e.def.id).collect::<Vec<_>>().join(", "),
+        scenarios: ALL.iter().map(|e| e.def.id).collect::<Vec<_>>().join(", "),
     })
 }
 
-/// The scenarios that `selection` runs.
+/// Returns the scenarios that `selection` runs.
 pub(crate) fn selected(
     selection: &ScenarioSelection,
 ) -> Result<impl Iterator<Item = &'static ScenarioEntry> + use<>, Error> {

@@ -36,7 +36,7 @@ fn definitions_are_whole() {
         assert_eq!(params.values().count(), def.params.len());
         assert_eq!(make(&params).def().id, def.id);
         for p in def.params {
-            assert!(!p.unit.is_empty() && !p.about.is_empty(), "{}.{}", def.id, p.name);
+            assert!(!p.unit.is_empty() && !p.description.is_empty(), "{}.{}", def.id, p.name);
         }
     }
 }

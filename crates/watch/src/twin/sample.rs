@@ -1,8 +1,8 @@
 //! A stream of orders for benches: the same bytes from the same numbers, on every machine.
 //!
-//! Two thousand traders, each of an owner of its own, send orders in ten thousand instruments at three venues; most
-//! are amended or cancelled, some trade. Activity is uneven: a few traders and instruments see most of it. Now and
-//! then one of them spoofs, floods, or trades with itself, so that there is something to find.
+//! Two thousand traders, each with its own owner, send orders in ten thousand instruments at three venues. Most orders
+//! are amended or cancelled, some trade. Activity is uneven: a few traders and instruments have most of it. Now and
+//! then a trader spoofs, floods, or trades with itself, so that there is something to find.
 
 use unitape_model::{
     Decimal, Dictionary, EventBuilder, EventField, EventKind, EventValue, InlineId, InstrumentId, NameKind,
@@ -14,7 +14,7 @@ pub const TRADERS: u32 = 2_000;
 /// Instruments.
 pub const INSTRUMENTS: u32 = 10_000;
 
-/// Events as frames, one after the other, and the names of their ids.
+/// Makes events as frames, one after another, and the names of their ids.
 pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
     let mut names = Dictionary::default();
     for (dict, count, letter) in [
@@ -33,7 +33,8 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
         stream.act();
     }
     // The last planted scene may have run over.
-    let end = unitape_model::frames(&stream.arena).nth(events).map_or(stream.arena.len(), |(at, ..)| at);
+    let end =
+        unitape_model::frames(&stream.arena).nth(events).map_or(stream.arena.len(), |(offset, ..)| offset);
     stream.arena.truncate(end);
     (stream.arena, names)
 }
@@ -67,7 +68,7 @@ impl SampleEventGenerator {
     fn references(&mut self) {
         // Only the busy instruments have reference data and a price from the start.
         for instr in (1..=200).map(InstrumentId) {
-            self.put(EventKind::Ref, |b, s| {
+            self.push_event(EventKind::Ref, |b, s| {
                 s(b, EventField::Instr, EventValue::Sym(NameKind::Instrument, instr.0));
                 s(b, EventField::Tick, EventValue::Price(Price(TICK)));
             });
@@ -78,35 +79,36 @@ impl SampleEventGenerator {
     }
 
     fn act(&mut self) {
-        self.now += 1_000 + self.below(4_000) as i64;
-        match self.below(10_000) {
+        self.now += 1_000 + self.random_below(4_000) as i64;
+        match self.random_below(10_000) {
             0..3 => self.spoof(),
             3 => self.flood(),
             4..8 => self.wash(),
             8..1_000 => {
-                let (instr, venue) = (self.instrument(), self.below(3) as u32 + 1);
+                let (instr, venue) = (self.instrument(), self.random_below(3) as u32 + 1);
                 self.bbo(instr, venue);
             }
             _ if self.live.len() < 1_000 => self.enter(),
             1_000..4_500 => self.enter(),
             4_500..5_500 => {
-                let at = self.pick();
-                self.live[at].qty += 100;
-                let order = self.live[at];
+                let order_index = self.pick();
+                self.live[order_index].qty += 100;
+                let order = self.live[order_index];
                 self.order(EventKind::OrderAmend, &order);
             }
             5_500..8_000 => {
-                let at = self.pick();
-                let order = self.live.swap_remove(at);
+                let order_index = self.pick();
+                let order = self.live.swap_remove(order_index);
                 self.order(EventKind::OrderCancel, &order);
             }
             _ => {
-                let at = self.pick();
-                let order = self.live.swap_remove(at);
-                let other = SampleOrder { owner: self.trader(), side: 1 - order.side, oid: 0, ..order };
+                let order_index = self.pick();
+                let order = self.live.swap_remove(order_index);
+                let counter_order =
+                    SampleOrder { owner: self.trader(), side: 1 - order.side, oid: 0, ..order };
                 self.next_match += 1;
                 self.exec(&order, order.qty);
-                self.exec(&other, order.qty);
+                self.exec(&counter_order, order.qty);
             }
         }
     }
@@ -117,9 +119,9 @@ impl SampleEventGenerator {
         self.live.push(order);
     }
 
-    /// A small order that trades, and a large one that goes when it has.
+    /// Makes a small order that trades and a large order that is cancelled after the trade.
     fn spoof(&mut self) {
-        let small = SampleOrder { instr: InstrumentId(self.below(200) as u32 + 1), ..self.draw() };
+        let small = SampleOrder { instr: InstrumentId(self.random_below(200) as u32 + 1), ..self.draw() };
         let large = SampleOrder { oid: small.oid + 1, side: 1 - small.side, qty: small.qty * 20, ..small };
         self.next_oid += 1;
         self.order(EventKind::OrderNew, &small);
@@ -152,15 +154,15 @@ impl SampleEventGenerator {
             oid: self.next_oid,
             owner: self.trader(),
             instr,
-            venue: self.below(3) as u32 + 1,
-            side: self.below(2) as usize,
-            px: price(instr) + TICK * (self.below(9) as i64 - 4),
-            qty: 100 * (1 + self.below(20) as i64),
+            venue: self.random_below(3) as u32 + 1,
+            side: self.random_below(2) as usize,
+            px: price(instr) + TICK * (self.random_below(9) as i64 - 4),
+            qty: 100 * (1 + self.random_below(20) as i64),
         }
     }
 
     fn bbo(&mut self, instr: InstrumentId, venue: u32) {
-        self.put(EventKind::Bbo, |b, s| {
+        self.push_event(EventKind::Bbo, |b, s| {
             s(b, EventField::Instr, EventValue::Sym(NameKind::Instrument, instr.0));
             s(b, EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
             s(b, EventField::Bid, EventValue::Price(Price(price(instr))));
@@ -169,18 +171,18 @@ impl SampleEventGenerator {
     }
 
     fn order(&mut self, kind: EventKind, order: &SampleOrder) {
-        self.put(kind, |b, s| set_order(b, s, order));
+        self.push_event(kind, |b, s| set_order(b, s, order));
     }
 
     fn exec(&mut self, order: &SampleOrder, qty: i64) {
         let id = self.next_match;
-        self.put(EventKind::Exec, |b, s| {
+        self.push_event(EventKind::Exec, |b, s| {
             set_order(b, s, &SampleOrder { qty, ..*order });
             s(b, EventField::MatchId, EventValue::Id(InlineId::Number(id)));
         });
     }
 
-    fn put(&mut self, kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>, FieldSetter)) {
+    fn push_event(&mut self, kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>, FieldSetter)) {
         let mut builder = EventBuilder::begin(&mut self.arena, kind, UnixNanos(START_NS + self.now));
         let set: FieldSetter = |b, field, value| b.set_field(field, value).expect("a value of the field");
         fill(&mut builder, set);
@@ -188,24 +190,24 @@ impl SampleEventGenerator {
         self.count += 1;
     }
 
-    /// One in two is one of the hundred busiest.
+    /// Draws a trader. Half of the draws are among the hundred busiest.
     fn trader(&mut self) -> u32 {
-        let most = if self.below(2) == 0 { 100 } else { u64::from(TRADERS) };
-        self.below(most) as u32 + 1
+        let most = if self.random_below(2) == 0 { 100 } else { u64::from(TRADERS) };
+        self.random_below(most) as u32 + 1
     }
 
-    /// One in two is one of the two hundred busiest.
+    /// Draws an instrument. Half of the draws are among the two hundred busiest.
     fn instrument(&mut self) -> InstrumentId {
-        let most = if self.below(2) == 0 { 200 } else { u64::from(INSTRUMENTS) };
-        InstrumentId(self.below(most) as u32 + 1)
+        let most = if self.random_below(2) == 0 { 200 } else { u64::from(INSTRUMENTS) };
+        InstrumentId(self.random_below(most) as u32 + 1)
     }
 
     fn pick(&mut self) -> usize {
-        self.below(self.live.len() as u64) as usize
+        self.random_below(self.live.len() as u64) as usize
     }
 
-    /// SplitMix64, a number under `most`.
-    fn below(&mut self, most: u64) -> u64 {
+    /// Draws a number under `most` by SplitMix64.
+    fn random_below(&mut self, most: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

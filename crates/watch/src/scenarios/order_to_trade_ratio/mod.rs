@@ -35,29 +35,29 @@ pub static DEF: ScenarioDef = ScenarioDef {
             name: "window_ms",
             default: "1000",
             unit: "ms",
-            sort: ParamType::UpTo(1_000_000_000_000),
-            about: "messages and executions of less than this ago are counted",
+            param_type: ParamType::UpTo(1_000_000_000_000),
+            description: "messages and executions of less than this ago are counted",
         },
         ParamDef {
             name: "min_msgs",
             default: "50",
             unit: "messages",
-            sort: ParamType::UpTo(u32::MAX as u64),
-            about: "fewer messages than this are no burst",
+            param_type: ParamType::UpTo(u32::MAX as u64),
+            description: "fewer messages than this are no burst",
         },
         ParamDef {
             name: "max_ratio",
             default: "20",
             unit: "messages per execution",
-            sort: ParamType::Tolerance,
-            about: "more messages than this for each execution",
+            param_type: ParamType::Tolerance,
+            description: "more messages than this for each execution",
         },
         ParamDef {
             name: "cooldown_ms",
             default: "60000",
             unit: "ms",
-            sort: ParamType::UpTo(1_000_000_000_000),
-            about: "after an alert the same trader gives none for this long",
+            param_type: ParamType::UpTo(1_000_000_000_000),
+            description: "after an alert the same trader gives none for this long",
         },
     ],
     trigger: "Per trader on each order/exec event: N = new+amend+cancel, X = exec in (t-window,t]. Fire if \
@@ -85,7 +85,7 @@ pub struct OrderToTradeScenario {
 }
 
 impl OrderToTradeScenario {
-    /// With empty state.
+    /// Makes the scenario with empty state.
     pub fn new(params: &ScenarioParams) -> Self {
         Self {
             min_msgs: params.uint("min_msgs"),
@@ -96,7 +96,7 @@ impl OrderToTradeScenario {
         }
     }
 
-    /// N ≥ least and N > ratio × X; the product is under 2^93.
+    /// Returns whether N ≥ least and N > ratio × X. The product is under 2^93.
     #[inline]
     fn is_burst(&self, n: u32, x: u32) -> bool {
         u64::from(n) >= self.min_msgs && i128::from(n) * BILLION > i128::from(self.max_ratio) * i128::from(x)
@@ -118,9 +118,9 @@ impl Scenario for OrderToTradeScenario {
         }
         let class = if input.event.kind() == EventKind::Exec { EXECUTIONS } else { MESSAGES };
         let ts = input.event.ts_event();
-        let seen = self.windows.add(trader, class, ts.0);
-        self.metrics.late += u64::from(!seen.complete);
-        let [n, x] = seen.counts;
+        let window_counts = self.windows.add(trader, class, ts.0);
+        self.metrics.late += u64::from(!window_counts.complete);
+        let [n, x] = window_counts.counts;
         if self.is_burst(n, x) && self.cooldowns.may_fire(trader, ts) {
             self.metrics.alerts += 1;
             let key = vec![("trader", input.context.name(NameKind::Trader, trader))];
@@ -139,7 +139,7 @@ impl Scenario for OrderToTradeScenario {
             held_back: self.cooldowns.held_back,
             expired: self.windows.expired,
             bound_hit: self.windows.bound_hit + self.cooldowns.bound_hit(),
-            held: self.windows.held() as u64,
+            held_entries: self.windows.entry_count() as u64,
             ..self.metrics
         }
     }

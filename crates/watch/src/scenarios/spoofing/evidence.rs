@@ -17,7 +17,7 @@ use unitape_model::{Decimal, Event, EventField, EventValue, InlineId};
 const KEPT_MAX: usize = 1 << 16;
 /// Bytes of match ids that are too long for their place, at most; the oldest executions are forgotten first.
 const TEXT_BYTES_MAX: usize = 1 << 24;
-/// Executions that an alert names at most; it says how many it leaves out.
+/// The greatest number of executions that an alert names. The alert counts the others.
 const NAMED_MAX: usize = 1 << 10;
 
 /// No execution.
@@ -26,7 +26,7 @@ pub(super) const NONE: u64 = u64::MAX;
 /// Executions by number; the first that is still kept is number `base`.
 #[derive(Default)]
 pub(super) struct ExecutionEvidence {
-    kept: VecDeque<KeptExecution>,
+    executions: VecDeque<KeptExecution>,
     base: u64,
     /// Long match ids of those kept, one after the other.
     texts: VecDeque<u8>,
@@ -63,7 +63,7 @@ pub(super) struct OppositeExecutions {
 }
 
 impl ExecutionEvidence {
-    /// Keeps an execution after `before`; gives its number.
+    /// Keeps an execution after `before`. Returns its number.
     pub fn add(
         &mut self,
         input: &ScenarioInput<'_, '_>,
@@ -76,10 +76,12 @@ impl ExecutionEvidence {
         if match_id.is_some_and(|id| id.is_hashed()) {
             self.keep_text(input.event);
         }
-        while self.kept.len() >= KEPT_MAX || self.texts.len() > TEXT_BYTES_MAX && !self.kept.is_empty() {
+        while self.executions.len() >= KEPT_MAX
+            || self.texts.len() > TEXT_BYTES_MAX && !self.executions.is_empty()
+        {
             self.forget_oldest();
         }
-        self.kept.push_back(KeptExecution {
+        self.executions.push_back(KeptExecution {
             seq: input.context.seq,
             position: input.context.kept_position(),
             match_id,
@@ -88,7 +90,7 @@ impl ExecutionEvidence {
             text_at,
             text_bytes: (self.texts_base + self.texts.len() as u64 - text_at) as u32,
         });
-        self.base + self.kept.len() as u64 - 1
+        self.base + self.executions.len() as u64 - 1
     }
 
     #[cold]
@@ -99,7 +101,7 @@ impl ExecutionEvidence {
     }
 
     fn forget_oldest(&mut self) {
-        if let Some(oldest) = self.kept.pop_front() {
+        if let Some(oldest) = self.executions.pop_front() {
             self.base += 1;
             self.texts.drain(..(oldest.text_bytes as usize).min(self.texts.len()));
             self.texts_base += u64::from(oldest.text_bytes);
@@ -107,24 +109,24 @@ impl ExecutionEvidence {
     }
 
     pub fn clear(&mut self) {
-        self.base += self.kept.len() as u64;
-        self.kept.clear();
+        self.base += self.executions.len() as u64;
+        self.executions.clear();
         self.texts_base += self.texts.len() as u64;
         self.texts.clear();
     }
 
-    /// The executions from `last` back to the entry with this ordinal, latest first.
+    /// Returns the executions from `last` back to the entry with this ordinal, latest first.
     fn back_to(&self, entry_seq: u64, last: u64) -> impl Iterator<Item = &KeptExecution> {
-        let mut at = last;
+        let mut number = last;
         std::iter::from_fn(move || {
-            let execution = self.kept.get(at.checked_sub(self.base)? as usize)?;
-            at = execution.before;
+            let execution = self.executions.get(number.checked_sub(self.base)? as usize)?;
+            number = execution.before;
             Some(execution)
         })
         .take_while(move |e| e.seq > entry_seq)
     }
 
-    /// The quantity executed from the entry with this ordinal up to `last`; none if some of it is forgotten.
+    /// Sums the executions from the entry with this ordinal up to `last`. Returns `None` if some of them are forgotten.
     pub fn executed_since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<OppositeExecutions> {
         let mut executed = OppositeExecutions { total: QuantitySum::ZERO, count: 0, entry_seq, last, owner };
         let mut oldest = last;
@@ -133,11 +135,11 @@ impl ExecutionEvidence {
             executed.count += 1;
             oldest = execution.before;
         }
-        // The one before them is known to be too early, or there is none.
+        // The execution before them is known to be too early, or there is none.
         (oldest == NONE || oldest >= self.base).then_some(executed)
     }
 
-    /// The match id of an execution, in full.
+    /// Returns the complete match id of an execution.
     fn match_text(&self, execution: &KeptExecution) -> Option<String> {
         let id = execution.match_id?;
         if execution.text_bytes == 0 {
@@ -148,7 +150,7 @@ impl ExecutionEvidence {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The alert of `order`, cancelled by the event at hand.
+    /// Makes the alert for `order`, which the current event cancels.
     #[cold]
     pub fn alert(
         &self,

@@ -47,43 +47,43 @@ pub static DEF: ScenarioDef = ScenarioDef {
             name: "max_life_ms",
             default: "5000",
             unit: "ms",
-            sort: ParamType::UpTo(1_000_000_000_000),
-            about: "an order that lived longer than this was meant to trade",
+            param_type: ParamType::UpTo(1_000_000_000_000),
+            description: "an order that lived longer than this was meant to trade",
         },
         ParamDef {
             name: "min_ratio",
             default: "5",
             unit: "times the executed quantity",
-            sort: ParamType::Tolerance,
-            about: "the order is at least this many times what was executed on the other side",
+            param_type: ParamType::Tolerance,
+            description: "the order is at least this many times what was executed on the other side",
         },
         ParamDef {
             name: "max_filled_pct",
             default: "10",
             unit: "% of its quantity",
-            sort: ParamType::Tolerance,
-            about: "an order of which more was filled was meant to trade",
+            param_type: ParamType::Tolerance,
+            description: "an order of which more was filled was meant to trade",
         },
         ParamDef {
             name: "max_dist_ticks",
             default: "3",
             unit: "ticks",
-            sort: ParamType::Tolerance,
-            about: "an order entered further behind the best price moves nobody",
+            param_type: ParamType::Tolerance,
+            description: "an order entered further behind the best price moves nobody",
         },
         ParamDef {
             name: "cancel_after_exec_ms",
             default: "1500",
             unit: "ms",
-            sort: ParamType::UpTo(1_000_000_000_000),
-            about: "it is pulled at most this long after the last execution on the other side",
+            param_type: ParamType::UpTo(1_000_000_000_000),
+            description: "it is pulled at most this long after the last execution on the other side",
         },
         ParamDef {
             name: "min_notional",
             default: "\"50000\"",
             unit: "price × quantity, as both are quoted",
-            sort: ParamType::Amount,
-            about: "smaller orders move nobody",
+            param_type: ParamType::Amount,
+            description: "smaller orders move nobody",
         },
     ],
     trigger: "On order_cancel of live order O (owner P): fire if life=cancel.ts-new.ts <= max_life_ms; \
@@ -135,7 +135,8 @@ struct SuspectOrder {
     account: u32,
     /// Where it is, when it does not say whose it is.
     listing: ListingKey,
-    /// The best price of its side when it was entered, if there was one, and what had been executed on the other side.
+    /// The best price of its side when the order was entered, if there was a price, and the executed quantity of the
+    /// other side at that time.
     best: Price,
     before: QuantitySum,
     count_before: u64,
@@ -145,7 +146,7 @@ struct SuspectOrder {
 #[derive(Default)]
 struct OwnerlessOrders {
     orders: u32,
-    /// Any owner may turn out to be theirs, so what is executed meanwhile is kept.
+    /// Any owner may turn out to own these orders, so meanwhile all executions are kept.
     accounts: Vec<u32>,
 }
 
@@ -156,7 +157,7 @@ struct OwnerExecutions {
     orders: u32,
     is_held: bool,
     /// By side: buy, sell.
-    done: [SideExecutions; 2],
+    executions: [SideExecutions; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -190,7 +191,7 @@ const NOTHING: SideExecutions = SideExecutions {
 };
 
 impl SpoofingScenario {
-    /// With empty state.
+    /// Makes the scenario with empty state.
     pub fn new(params: &ScenarioParams) -> Self {
         Self {
             limits: SpoofingLimits::new(params),
@@ -209,13 +210,13 @@ impl SpoofingScenario {
         if self.suspects.len() <= slot {
             self.suspects.resize(slot + 1, NO_SUSPECT);
         }
-        // The slot may have been that of another order.
-        self.let_go(slot);
+        // The slot may have belonged to another order.
+        self.drop_suspect(slot);
         let order = touched.order;
         let best = input.context.market.best(order.venue, order.instr);
-        let Some((key, opposite)) = whole(order, order.entry_owner) else {
+        let Some((key, opposite)) = account_and_opposite(order, order.entry_owner) else {
             // It may still say at its cancel.
-            if order.entry_owner == 0 && whole(order, 1).is_some() {
+            if order.entry_owner == 0 && account_and_opposite(order, 1).is_some() {
                 let listing = ListingKey { venue: order.venue, instrument: order.instr };
                 self.ownerless.entry(listing).or_default().orders += 1;
                 let best = best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE);
@@ -225,13 +226,13 @@ impl SpoofingScenario {
         };
         let account = self.account(key);
         self.accounts[account as usize].orders += 1;
-        let done = &self.accounts[account as usize].done[opposite];
+        let side_executions = &self.accounts[account as usize].executions[opposite];
         self.suspects[slot] = SuspectOrder {
             account,
             listing: NOWHERE,
             best: best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE),
-            before: done.total,
-            count_before: done.count,
+            before: side_executions.total,
+            count_before: side_executions.count,
         };
     }
 
@@ -249,12 +250,12 @@ impl SpoofingScenario {
         }
         // An owner without an order has nothing to check.
         let Some(&account) = self.by_key.get(&(input.owner, venue, instr)) else { return };
-        let done = &mut self.accounts[account as usize].done[usize::from(side - 1)];
-        done.total.add(qty);
-        done.count += 1;
-        done.last_ts = UnixNanos(record.common.ts_event.get());
-        done.last_seq = input.context.seq;
-        done.last = self.evidence.add(input, record, qty, done.last);
+        let side_executions = &mut self.accounts[account as usize].executions[usize::from(side - 1)];
+        side_executions.total.add(qty);
+        side_executions.count += 1;
+        side_executions.last_ts = UnixNanos(record.common.ts_event.get());
+        side_executions.last_seq = input.context.seq;
+        side_executions.last = self.evidence.add(input, record, qty, side_executions.last);
     }
 
     fn on_cancel(
@@ -265,23 +266,28 @@ impl SpoofingScenario {
     ) {
         let slot = touched.slot as usize;
         if touched.was_live
-            && let Some(alert) = self.judge(input, touched.order, slot)
+            && let Some(alert) = self.check_cancel(input, touched.order, slot)
         {
             self.metrics.alerts += 1;
             out.alert(alert);
         }
-        self.let_go(slot);
+        self.drop_suspect(slot);
     }
 
-    fn judge(&mut self, input: &ScenarioInput<'_, '_>, order: &OrderState, slot: usize) -> Option<Alert> {
+    fn check_cancel(
+        &mut self,
+        input: &ScenarioInput<'_, '_>,
+        order: &OrderState,
+        slot: usize,
+    ) -> Option<Alert> {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
         let best = suspect.best.as_option();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
         // The owner that the cancel names, where the order named none.
-        let said = input.record.map_or(0, |record| record.owner.get());
-        let owner = if order.entry_owner == 0 { said } else { order.entry_owner };
+        let cancel_owner = input.record.map_or(0, |record| record.owner.get());
+        let owner = if order.entry_owner == 0 { cancel_owner } else { order.entry_owner };
         let (Some((key, opposite)), Some(best), Some(tick), Some(entry_px), Some(px), Some(qty)) = (
-            whole(order, owner),
+            account_and_opposite(order, owner),
             best,
             tick.filter(|t| t.0 > 0),
             order.entry_px.as_option(),
@@ -291,12 +297,12 @@ impl SpoofingScenario {
             self.metrics.missing += 1;
             return None;
         };
-        let at =
+        let account_index =
             if suspect.account == OWNERLESS { self.by_key.get(&key).copied() } else { Some(suspect.account) };
-        let done = &self.accounts.get(at? as usize)?.done[opposite];
-        let entry_seq = order.entry_seq().filter(|entry_seq| done.last_seq > *entry_seq)?;
+        let side_executions = &self.accounts.get(account_index? as usize)?.executions[opposite];
+        let entry_seq = order.entry_seq().filter(|entry_seq| side_executions.last_seq > *entry_seq)?;
         let executed = match suspect.account {
-            OWNERLESS => match self.evidence.executed_since(entry_seq, done.last, owner) {
+            OWNERLESS => match self.evidence.executed_since(entry_seq, side_executions.last, owner) {
                 Some(executed) => executed,
                 None => {
                     self.metrics.bound_hit += 1;
@@ -304,17 +310,17 @@ impl SpoofingScenario {
                 }
             },
             _ => OppositeExecutions {
-                total: done.total.minus_earlier(&suspect.before),
-                count: done.count - suspect.count_before,
+                total: side_executions.total.minus_earlier(&suspect.before),
+                count: side_executions.count - suspect.count_before,
                 entry_seq,
-                last: done.last,
+                last: side_executions.last,
                 owner,
             },
         };
         let now = input.event.ts_event();
         let limits = &self.limits;
         let fires = limits.is_short(order.entry_ts, now)
-            && limits.is_pulled(done.last_ts, now)
+            && limits.is_pulled(side_executions.last_ts, now)
             && limits.is_near(order.side, entry_px, best, tick)
             && limits.is_hardly_filled(&order.executed, qty)
             && limits.is_large(qty, px)
@@ -322,15 +328,15 @@ impl SpoofingScenario {
         fires.then(|| self.evidence.alert(input, order, &executed))
     }
 
-    /// The account of `key`, made now if there is none.
+    /// Returns the account of `key` and makes it if it is new.
     fn account(&mut self, key: AccountKey) -> u32 {
         let (accounts, free) = (&mut self.accounts, &mut self.free);
         *self.by_key.entry(key).or_insert_with(|| {
-            let account = OwnerExecutions { key, orders: 0, is_held: false, done: [NOTHING; 2] };
+            let account = OwnerExecutions { key, orders: 0, is_held: false, executions: [NOTHING; 2] };
             match free.pop() {
-                Some(at) => {
-                    accounts[at as usize] = account;
-                    at
+                Some(index) => {
+                    accounts[index as usize] = account;
+                    index
                 }
                 None => {
                     accounts.push(account);
@@ -340,56 +346,56 @@ impl SpoofingScenario {
         })
     }
 
-    /// The order in `slot` is of no interest any more, nor is an account without one: sums are only ever
-    /// compared between the entry and the cancel of one order.
-    fn let_go(&mut self, slot: usize) {
+    /// Drops the order in `slot`, and its account if no other order names it. Sums are only compared between the entry
+    /// and the cancel of one order.
+    fn drop_suspect(&mut self, slot: usize) {
         let Some(suspect) = self.suspects.get_mut(slot) else { return };
-        let at = std::mem::replace(&mut suspect.account, NONE);
-        if at == OWNERLESS {
+        let account_index = std::mem::replace(&mut suspect.account, NONE);
+        if account_index == OWNERLESS {
             let listing = suspect.listing;
-            return self.let_ownerless_go(listing);
+            return self.drop_ownerless(listing);
         }
-        self.release(at);
+        self.release(account_index);
     }
 
-    /// One suspect less names an account.
-    fn release(&mut self, at: u32) {
-        let Some(account) = self.accounts.get_mut(at as usize) else { return };
+    /// Releases an account from one suspect order.
+    fn release(&mut self, account_index: u32) {
+        let Some(account) = self.accounts.get_mut(account_index as usize) else { return };
         account.orders -= 1;
         if account.orders == 0 {
             self.by_key.remove(&account.key);
-            self.free.push(at);
+            self.free.push(account_index);
         }
     }
 
-    /// Keeps what an owner executes where orders live that do not say whose they are.
+    /// Keeps the executions of an owner in listings with live orders that name no owner.
     #[cold]
     fn hold(&mut self, key: AccountKey) {
         let listing = ListingKey { venue: key.1, instrument: key.2 };
         if !self.ownerless.contains_key(&listing) {
             return;
         }
-        let at = self.account(key);
-        let account = &mut self.accounts[at as usize];
+        let account_index = self.account(key);
+        let account = &mut self.accounts[account_index as usize];
         if !std::mem::replace(&mut account.is_held, true) {
             account.orders += 1;
             if let Some(ownerless) = self.ownerless.get_mut(&listing) {
-                ownerless.accounts.push(at);
+                ownerless.accounts.push(account_index);
             }
         }
     }
 
-    /// An order is over that did not say whose it is.
+    /// Drops an order that named no owner.
     #[cold]
-    fn let_ownerless_go(&mut self, listing: ListingKey) {
+    fn drop_ownerless(&mut self, listing: ListingKey) {
         let Some(ownerless) = self.ownerless.get_mut(&listing) else { return };
         ownerless.orders -= 1;
         if ownerless.orders > 0 {
             return;
         }
-        for at in self.ownerless.remove(&listing).map_or_else(Vec::new, |o| o.accounts) {
-            self.accounts[at as usize].is_held = false;
-            self.release(at);
+        for account_index in self.ownerless.remove(&listing).map_or_else(Vec::new, |o| o.accounts) {
+            self.accounts[account_index as usize].is_held = false;
+            self.release(account_index);
         }
     }
 }
@@ -423,16 +429,16 @@ impl Scenario for SpoofingScenario {
     }
 
     fn metrics(&self) -> ScenarioMetrics {
-        ScenarioMetrics { held: self.by_key.len() as u64, ..self.metrics }
+        ScenarioMetrics { held_entries: self.by_key.len() as u64, ..self.metrics }
     }
 }
 
-/// Whose an order is and where, and the place of the other side's executions; `None` when it does not say, or was
-/// never seen new.
+/// Returns the account of an order and the index of the opposite side's executions. Returns `None` if the order does
+/// not name its owner or was never seen new.
 #[inline]
-fn whole(order: &OrderState, owner: u32) -> Option<(AccountKey, usize)> {
-    let whole = owner != 0 && order.instr.0 != 0 && matches!(order.side, 1 | 2);
-    whole.then(|| ((owner, order.venue, order.instr), usize::from(2 - order.side)))
+fn account_and_opposite(order: &OrderState, owner: u32) -> Option<(AccountKey, usize)> {
+    let is_complete = owner != 0 && order.instr.0 != 0 && matches!(order.side, 1 | 2);
+    is_complete.then(|| ((owner, order.venue, order.instr), usize::from(2 - order.side)))
 }
 
 /// The parameters, ready for exact arithmetic.
@@ -470,19 +476,19 @@ impl SpoofingLimits {
         i128::from(cancel.0) - i128::from(last_exec.0) <= self.cancel_after_exec_ns
     }
 
-    /// distance ≤ limit × tick; both sides are under 2^127.
+    /// Returns whether distance ≤ limit × tick. Both sides are under 2^127.
     fn is_near(&self, side: u8, entry_px: Price, best: Price, tick: Price) -> bool {
-        let behind = i128::from(best.0) - i128::from(entry_px.0);
-        let behind = if side == 1 { behind } else { -behind };
-        behind.max(0) * i128::from(BILLION) <= i128::from(self.max_dist) * i128::from(tick.0)
+        let buy_distance = i128::from(best.0) - i128::from(entry_px.0);
+        let distance = if side == 1 { buy_distance } else { -buy_distance };
+        distance.max(0) * i128::from(BILLION) <= i128::from(self.max_dist) * i128::from(tick.0)
     }
 
-    /// executed × 100 ≤ limit × quantity.
+    /// Returns whether executed × 100 ≤ limit × quantity.
     fn is_hardly_filled(&self, executed: &QuantitySum, qty: Decimal) -> bool {
         executed.times(100 * BILLION) <= QuantitySum::from_decimal(qty).times(self.max_filled)
     }
 
-    /// quantity × price ≥ limit.
+    /// Returns whether quantity × price ≥ limit.
     fn is_large(&self, qty: Decimal, px: Price) -> bool {
         px.0 >= 0 && {
             let mut notional = times(qty, px.0.unsigned_abs());
@@ -491,18 +497,18 @@ impl SpoofingLimits {
         }
     }
 
-    /// quantity ≥ ratio × executed.
+    /// Returns whether quantity ≥ ratio × executed.
     fn is_out_of_proportion(&self, qty: Decimal, executed: &QuantitySum) -> bool {
         executed.times(self.min_ratio) <= QuantitySum::from_decimal(qty).times(BILLION)
     }
 }
 
-/// The side of an order, for the key.
+/// Returns the side of an order as the key writes it.
 fn side_name(side: u8) -> &'static str {
     if side == 1 { "B" } else { "S" }
 }
 
-/// The key of an order's alert.
+/// Makes the key of an order's alert.
 fn key(input: &ScenarioInput<'_, '_>, order: &OrderState, owner: u32) -> Vec<(&'static str, String)> {
     let context = input.context;
     vec![

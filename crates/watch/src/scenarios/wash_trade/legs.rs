@@ -1,4 +1,4 @@
-//! The legs that wait for another, so that the earliest that fits is found without looking at those that do not.
+//! The legs that wait for another leg. The earliest matching leg is found without a look at the others.
 //!
 //! ```text
 //!   log, in order of arrival   ┌─────┬─────┬─────┬─────┬─────┐
@@ -98,7 +98,7 @@ impl LegLog {
         self.log.len()
     }
 
-    /// Groups may have changed: files all legs under those of now.
+    /// Files all legs under the current groups, if groups changed.
     #[inline]
     pub fn follow(&mut self, parties: &OwnerGroups) {
         if self.parties_changes != parties.changes() {
@@ -110,14 +110,14 @@ impl LegLog {
     /// Forgets legs that are two windows older than `now`, from the oldest on.
     #[inline]
     pub fn expire(&mut self, now: UnixNanos, limits: &WashTradeLimits) {
-        while let Some(kept) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {
-            self.forgotten_ts = self.forgotten_ts.max(kept.leg.ts);
+        while let Some(oldest) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {
+            self.forgotten_ts = self.forgotten_ts.max(oldest.leg.ts);
             self.forget_oldest();
             self.expired += 1;
         }
     }
 
-    /// The number and the leg of the earliest that makes a round trip with `e`, which is of `group`.
+    /// Finds the earliest leg of `group` that makes a round trip with `e`. Returns the leg and its number.
     #[inline]
     pub fn find(
         &mut self,
@@ -130,19 +130,19 @@ impl LegLog {
         if waiting[usize::from(side)] == 0 {
             return None;
         }
-        let mut found = None;
+        let mut earliest = None;
         for px in self.px_grid.cell_range(e.px as f64) {
             for qty in self.qty_grid.cell_range(size(e)) {
                 let key = LegCellKey { group, instr: e.instr, side, px, qty };
                 if let Some(&cell) = self.by_key.get(&key) {
-                    found = self.first_of(cell, e, limits, found.unwrap_or(NONE)).or(found);
+                    earliest = self.first_of(cell, e, limits, earliest.unwrap_or(NONE)).or(earliest);
                 }
             }
         }
-        found.map(|number| (number, self.kept(number).leg))
+        earliest.map(|number| (number, self.logged_leg(number).leg))
     }
 
-    /// Appends a leg of `group`; gives its number.
+    /// Appends a leg of `group`. Returns its number.
     pub fn keep(&mut self, group: u32, leg: ExecutionLeg) -> u64 {
         if self.log.len() == self.max {
             self.forget_oldest();
@@ -159,29 +159,29 @@ impl LegLog {
         if number < self.base {
             return;
         }
-        let LoggedLeg { cell, before, after, .. } = *self.kept(number);
+        let LoggedLeg { cell, before, after, .. } = *self.logged_leg(number);
         if cell == NO_CELL {
             return;
         }
-        self.kept_mut(number).cell = NO_CELL;
+        self.logged_leg_mut(number).cell = NO_CELL;
         if before != NONE {
-            self.kept_mut(before).after = after;
+            self.logged_leg_mut(before).after = after;
         }
         if after != NONE {
-            self.kept_mut(after).before = before;
+            self.logged_leg_mut(after).before = before;
         }
-        let at = &mut self.cells[cell as usize];
-        if at.first == number {
-            at.first = after;
+        let leg_cell = &mut self.cells[cell as usize];
+        if leg_cell.first == number {
+            leg_cell.first = after;
         }
-        if at.last == number {
-            at.last = before;
+        if leg_cell.last == number {
+            leg_cell.last = before;
         }
-        if at.from == number {
-            at.from = after;
+        if leg_cell.from == number {
+            leg_cell.from = after;
         }
-        let key = at.key;
-        if at.first == NONE {
+        let key = leg_cell.key;
+        if leg_cell.first == NONE {
             self.by_key.remove(&key);
             self.free.push(cell);
         }
@@ -202,26 +202,26 @@ impl LegLog {
         self.forgotten_ts = LONG_AGO;
     }
 
-    /// The first of a cell that meets `e` and comes before number `limit`.
+    /// Finds the first leg of a cell that matches `e` and has a number before `limit`.
     fn first_of(&mut self, cell: u32, e: &ExecutionLeg, limits: &WashTradeLimits, limit: u64) -> Option<u64> {
         let LegCell { first, from, over_ts, .. } = self.cells[cell as usize];
-        // Legs that have expired for an execution in order have expired for those after it; a late one begins at the
-        // front.
+        // Legs that have expired for an execution in order have also expired for later executions. A late execution
+        // begins at the front.
         let after = i128::from(e.ts.0) - limits.window_ns;
         let passed = i128::from(over_ts.0) <= after;
-        let (mut at, mut passing) = (if passed { from } else { first }, passed);
-        while at < limit {
-            let LoggedLeg { leg, after: next, .. } = *self.kept(at);
+        let (mut leg_number, mut passing) = (if passed { from } else { first }, passed);
+        while leg_number < limit {
+            let LoggedLeg { leg, after: next, .. } = *self.logged_leg(leg_number);
             if passing && i128::from(leg.ts.0) <= after {
                 let cell = &mut self.cells[cell as usize];
                 (cell.from, cell.over_ts) = (next, cell.over_ts.max(leg.ts));
             } else {
                 passing = false;
-                if limits.meet(e, &leg) {
-                    return Some(at);
+                if limits.is_round_trip(e, &leg) {
+                    return Some(leg_number);
                 }
             }
-            at = next;
+            leg_number = next;
         }
         None
     }
@@ -237,7 +237,7 @@ impl LegLog {
 
     /// Puts a leg at the end of its cell.
     fn file(&mut self, number: u64, group: u32) {
-        let leg = self.kept(number).leg;
+        let leg = self.logged_leg(number).leg;
         let key = LegCellKey {
             group,
             instr: leg.instr,
@@ -252,9 +252,9 @@ impl LegLog {
         let cell = *self.by_key.entry(key).or_insert_with(|| {
             is_new = true;
             match free.pop() {
-                Some(at) => {
-                    cells[at as usize] = new;
-                    at
+                Some(index) => {
+                    cells[index as usize] = new;
+                    index
                 }
                 None => {
                     cells.push(new);
@@ -264,21 +264,21 @@ impl LegLog {
         });
         let mut before = NONE;
         if !is_new {
-            let at = &mut self.cells[cell as usize];
-            before = std::mem::replace(&mut at.last, number);
-            if at.from == NONE {
-                at.from = number;
+            let leg_cell = &mut self.cells[cell as usize];
+            before = std::mem::replace(&mut leg_cell.last, number);
+            if leg_cell.from == NONE {
+                leg_cell.from = number;
             }
-            self.kept_mut(before).after = number;
+            self.logged_leg_mut(before).after = number;
         }
-        let kept = self.kept_mut(number);
-        (kept.cell, kept.before, kept.after) = (cell, before, NONE);
+        let entry = self.logged_leg_mut(number);
+        (entry.cell, entry.before, entry.after) = (cell, before, NONE);
     }
 
     fn file_anew(&mut self, parties: &OwnerGroups) {
         self.forget_cells();
         for number in self.base..self.base + self.log.len() as u64 {
-            let LoggedLeg { leg, cell, .. } = *self.kept(number);
+            let LoggedLeg { leg, cell, .. } = *self.logged_leg(number);
             if cell != NO_CELL {
                 self.file(number, parties.group(leg.owner));
             }
@@ -293,12 +293,12 @@ impl LegLog {
     }
 
     #[inline]
-    fn kept(&self, number: u64) -> &LoggedLeg {
+    fn logged_leg(&self, number: u64) -> &LoggedLeg {
         &self.log[(number - self.base) as usize]
     }
 
     #[inline]
-    fn kept_mut(&mut self, number: u64) -> &mut LoggedLeg {
+    fn logged_leg_mut(&mut self, number: u64) -> &mut LoggedLeg {
         &mut self.log[(number - self.base) as usize]
     }
 }
@@ -311,12 +311,12 @@ impl LegLog {
         let counted: u32 = self.waiting.values().flatten().sum();
         let mut chained = 0;
         for &cell in self.by_key.values() {
-            let mut at = self.cells[cell as usize].first;
-            assert_ne!(at, NONE, "an empty cell is freed");
-            while at != NONE {
-                assert_eq!(self.kept(at).cell, cell);
+            let mut number = self.cells[cell as usize].first;
+            assert_ne!(number, NONE, "an empty cell is freed");
+            while number != NONE {
+                assert_eq!(self.logged_leg(number).cell, cell);
                 chained += 1;
-                at = self.kept(at).after;
+                number = self.logged_leg(number).after;
             }
         }
         assert_eq!((filed, filed), (counted as usize, chained));
@@ -324,7 +324,7 @@ impl LegLog {
     }
 }
 
-/// The quantity of a leg, near enough for a cell.
+/// Returns the quantity of a leg as a floating-point number, which is exact enough to choose a cell.
 fn size(leg: &ExecutionLeg) -> f64 {
     leg.qty.mantissa() as f64 * 10f64.powi(leg.qty.exponent().into())
 }
@@ -354,7 +354,7 @@ impl ToleranceGrid {
         Self { tolerance, bits: bits.map(|b| b as u32) }
     }
 
-    /// The cell of `x`; that of everything not above zero is 0.
+    /// Returns the cell of `x`. A value that is not above zero is in cell 0.
     #[inline]
     fn cell(&self, x: f64) -> u64 {
         match self.bits {
@@ -363,7 +363,7 @@ impl ToleranceGrid {
         }
     }
 
-    /// The cells of all that may meet `x`: f with |x − f| ≤ tolerance × f.
+    /// Returns the cells of all values that may match `x`: f with |x − f| ≤ tolerance × f.
     #[inline]
     fn cell_range(&self, x: f64) -> std::ops::RangeInclusive<u64> {
         if x <= 0.0 {
@@ -383,7 +383,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-        /// A cell too few is an alert lost at the edge of a tolerance; too many make the search slow.
+        /// Fails if a cell is left out, which loses an alert at the edge of a tolerance, or if there are too many
+        /// cells, which makes the search slow.
         #[test]
         fn whatever_meets_is_in_one_of_few_cells(
             tolerance in prop_oneof![Just(0.0), Just(5e-4), Just(0.1), Just(0.2999), Just(0.3), Just(7.0), 0.0..0.5f64],
@@ -392,9 +393,9 @@ mod tests {
         ) {
             let grid = ToleranceGrid::new(tolerance);
             let e = f * (1.0 + tolerance * by);
-            let around = grid.cell_range(e);
-            prop_assert!(around.contains(&grid.cell(f)), "{e} {f} {around:?}");
-            prop_assert!(around.end() - around.start() < 3, "{around:?}");
+            let cells = grid.cell_range(e);
+            prop_assert!(cells.contains(&grid.cell(f)), "{e} {f} {cells:?}");
+            prop_assert!(cells.end() - cells.start() < 3, "{cells:?}");
         }
     }
 }

@@ -5,8 +5,8 @@
 //!   bought = sold: complete         forgotten before those that are not
 //! ```
 //!
-//! A match has two legs mostly, and an auction may print many under one id. Nobody says which is the last one. So the legs
-//! of a match stay after they have met; once as much was bought as was sold they are the first to be forgotten.
+//! A match mostly has two legs, and an auction may print many under one id. No event marks the last leg. So the legs of
+//! a match stay after a match of two. Once the bought and the sold quantity are equal, they are forgotten first.
 
 use super::ExecutionLeg;
 use crate::ids::IdKey;
@@ -32,7 +32,7 @@ struct WaitingLeg {
     consumed: bool,
 }
 
-/// Two legs; those of a match are numbered from 0, and the first has what is known of all.
+/// Two legs. The pairs of a match are numbered from 0, and the first pair has the facts about all legs.
 #[derive(Clone, Copy)]
 struct LegPair {
     legs: [Option<WaitingLeg>; 2],
@@ -40,7 +40,7 @@ struct LegPair {
     count: u32,
     /// Legs among these in pairs that are known to belong to a complete match.
     complete: u32,
-    /// None when it cannot be held.
+    /// `None` if it does not fit.
     net: Option<NetQuantity>,
     /// An alert was given.
     alerted: bool,
@@ -69,7 +69,7 @@ pub(super) struct MatchTable {
 }
 
 impl MatchTable {
-    /// At most `max` pairs.
+    /// Makes a table of at most `max` pairs.
     pub fn new(max: usize) -> Self {
         Self { table: BoundedTable::new(max, COMPLETE_MAX.min(max)), bound_hit: 0 }
     }
@@ -88,10 +88,10 @@ impl MatchTable {
         self.table.clear();
     }
 
-    /// The earliest leg of the match on the other side and of the same group, with its number; both legs are consumed, and
-    /// the match gives no other.
+    /// Takes the earliest leg on the other side of the match that has the same group, with its number. Both legs are
+    /// consumed, and the match gives no further alert.
     #[inline]
-    pub fn meet(
+    pub fn take_opposite_leg(
         &mut self,
         key: &MatchKey,
         e: &ExecutionLeg,
@@ -108,18 +108,18 @@ impl MatchTable {
             let meets = |w: &&mut WaitingLeg| {
                 !w.consumed && w.leg.side != e.side && parties.group(w.leg.owner) == group
             };
-            let found = self.table.get_mut(slot).legs.iter_mut().flatten().find(meets);
-            if let Some(found) = found {
-                found.consumed = true;
-                let found = (found.number, found.leg);
+            let opposite_leg = self.table.get_mut(slot).legs.iter_mut().flatten().find(meets);
+            if let Some(waiting_leg) = opposite_leg {
+                waiting_leg.consumed = true;
+                let number_and_leg = (waiting_leg.number, waiting_leg.leg);
                 self.table.get_mut(head).alerted = true;
-                return Some(found);
+                return Some(number_and_leg);
             }
         }
         None
     }
 
-    /// A leg of the match is evidence of an alert of another kind.
+    /// Marks a leg of the match as consumed, because it is evidence of another kind of alert.
     pub fn consume(&mut self, key: &MatchKey, number: u64) {
         let Some(head) = self.table.find(&(*key, 0)) else { return };
         for pair in 0..self.table.get(head).count.div_ceil(2) {
@@ -132,31 +132,31 @@ impl MatchTable {
         }
     }
 
-    /// A leg comes to its match and waits; without a number it is evidence already, and does not.
+    /// Adds a leg to its match, where it waits. A leg without a number is evidence already and does not wait.
     #[inline]
     pub fn add(&mut self, key: &MatchKey, leg: &ExecutionLeg, number: Option<u64>) {
-        let found = self.table.find(&(*key, 0));
-        let mut head = found.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, EntryRank::Kept));
+        let head_slot = self.table.find(&(*key, 0));
+        let mut head = head_slot.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, EntryRank::Kept));
         let first = self.table.get_mut(head);
         first.net = first.net.and_then(|net| net_of(net, leg));
         let is_complete = first.net.is_some_and(|net| net.mantissa == 0);
         if let Some(number) = number.filter(|_| !first.alerted) {
-            let at = first.count;
-            if at >= LEGS_PER_MATCH_MAX {
+            let leg_index = first.count;
+            if leg_index >= LEGS_PER_MATCH_MAX {
                 self.bound_hit += 1;
             } else {
                 first.count += 1;
-                let slot = match at {
+                let slot = match leg_index {
                     0 | 1 => head,
-                    at => {
-                        let key = (*key, at / 2);
-                        let new = (at % 2 == 1).then(|| self.table.find(&key)).flatten();
+                    leg_index => {
+                        let key = (*key, leg_index / 2);
+                        let new = (leg_index % 2 == 1).then(|| self.table.find(&key)).flatten();
                         new.unwrap_or_else(|| self.table.insert(key, NO_PAIR, EntryRank::Kept))
                     }
                 };
                 let waiting = WaitingLeg { leg: *leg, number, consumed: false };
-                self.table.get_mut(slot).legs[at as usize % 2] = Some(waiting);
-                if at > 1 {
+                self.table.get_mut(slot).legs[leg_index as usize % 2] = Some(waiting);
+                if leg_index > 1 {
                     // An entry that was inserted may have pushed the head out.
                     let Some(still) = self.table.find(&(*key, 0)) else { return };
                     head = still;
@@ -166,7 +166,7 @@ impl MatchTable {
         self.rank(key, head, is_complete);
     }
 
-    /// Complete matches are forgotten first; one that is complete no longer is kept again.
+    /// Ranks a match: complete matches are forgotten first, and a match that is no longer complete is kept again.
     #[inline]
     fn rank(&mut self, key: &MatchKey, head: u32, is_complete: bool) {
         let first = self.table.get_mut(head);
@@ -175,11 +175,11 @@ impl MatchTable {
             return self.table.set_rank(head, EntryRank::Kept);
         }
         let from = std::mem::replace(&mut first.complete, count) / 2;
-        let others = from.max(1)..count.div_ceil(2);
-        if others.is_empty() {
+        let other_pairs = from.max(1)..count.div_ceil(2);
+        if other_pairs.is_empty() {
             return self.table.set_rank(head, EntryRank::Spent);
         }
-        for pair in others {
+        for pair in other_pairs {
             if let Some(slot) = self.table.find(&(*key, pair)) {
                 self.table.set_rank(slot, EntryRank::Spent);
             }
@@ -191,7 +191,7 @@ impl MatchTable {
     }
 }
 
-/// Bought less sold, with one leg more; none when it cannot be held.
+/// Adds a leg to the net quantity, bought less sold. Returns `None` if the result does not fit.
 #[inline]
 fn net_of(net: NetQuantity, leg: &ExecutionLeg) -> Option<NetQuantity> {
     let (mantissa, exponent) = (i128::from(leg.qty.mantissa()), leg.qty.exponent());

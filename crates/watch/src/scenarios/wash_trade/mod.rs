@@ -51,22 +51,22 @@ pub static DEF: ScenarioDef = ScenarioDef {
             name: "window_ms",
             default: "60000",
             unit: "ms",
-            sort: ParamType::UpTo(1_000_000_000_000),
-            about: "a round trip closes less than this after it began",
+            param_type: ParamType::UpTo(1_000_000_000_000),
+            description: "a round trip closes less than this after it began",
         },
         ParamDef {
             name: "px_tol_bps",
             default: "5",
             unit: "bps of the earlier price",
-            sort: ParamType::Tolerance,
-            about: "prices of a round trip differ by at most this",
+            param_type: ParamType::Tolerance,
+            description: "prices of a round trip differ by at most this",
         },
         ParamDef {
             name: "qty_tol_pct",
             default: "10",
             unit: "% of the earlier quantity",
-            sort: ParamType::Tolerance,
-            about: "quantities of a round trip differ by at most this",
+            param_type: ParamType::Tolerance,
+            description: "quantities of a round trip differ by at most this",
         },
     ],
     trigger: "Compare beneficial group (party map; default = owner). Arm self_match: both legs of one match_id have \
@@ -119,7 +119,7 @@ pub struct WashTradeScenario {
 }
 
 impl WashTradeScenario {
-    /// With empty state.
+    /// Makes the scenario with empty state.
     pub fn new(params: &ScenarioParams) -> Self {
         Self::bounded(WashTradeLimits::new(params), LEGS_MAX, WAITING_MAX)
     }
@@ -134,15 +134,19 @@ impl WashTradeScenario {
         }
     }
 
-    /// The leg that makes an alert with `e`, and which arm it is; the leg is consumed.
-    fn judge(&mut self, e: &ExecutionLeg, parties: &OwnerGroups) -> Option<(ExecutionLeg, &'static str)> {
+    /// Finds and consumes the leg that makes an alert with `e`. Also returns the name of the rule that matched.
+    fn find_alert_leg(
+        &mut self,
+        e: &ExecutionLeg,
+        parties: &OwnerGroups,
+    ) -> Option<(ExecutionLeg, &'static str)> {
         // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
         let now = e.ts.min(std::mem::replace(&mut self.last_ts, e.ts));
         self.legs.expire(now, &self.limits);
         self.legs.follow(parties);
         let group = parties.group(e.owner);
         let key = e.id.map(|id| (e.venue, e.instr, id));
-        if let Some((number, first)) = key.and_then(|key| self.matches.meet(&key, e, parties)) {
+        if let Some((number, first)) = key.and_then(|key| self.matches.take_opposite_leg(&key, e, parties)) {
             key.into_iter().for_each(|key| self.matches.add(&key, e, None));
             self.legs.consume(number);
             return Some((first, "self_match"));
@@ -178,7 +182,7 @@ impl Scenario for WashTradeScenario {
             self.metrics.missing += 1;
             return;
         };
-        if let Some((f, arm)) = self.judge(&e, input.context.parties) {
+        if let Some((f, arm)) = self.find_alert_leg(&e, input.context.parties) {
             self.metrics.alerts += 1;
             out.alert(alert(&e, &f, arm, input));
         }
@@ -194,21 +198,21 @@ impl Scenario for WashTradeScenario {
         ScenarioMetrics {
             expired: self.legs.expired,
             bound_hit: self.legs.bound_hit + self.matches.forgotten(),
-            held: (self.legs.len() + self.matches.len()) as u64,
+            held_entries: (self.legs.len() + self.matches.len()) as u64,
             ..self.metrics
         }
     }
 }
 
-/// The execution of `input`, if it says all that is needed.
+/// Makes a leg of the execution in `input`, if the execution has all needed values.
 #[inline]
 fn leg(input: &ScenarioInput<'_, '_>) -> Option<ExecutionLeg> {
     let record = input.record?;
     let qty = quantity(record).filter(|q| q.mantissa() > 0)?;
     let px = Price(record.px.get()).as_option()?;
     let (instr, side) = (InstrumentId(record.common.instrument.get()), record.side());
-    let whole = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
-    whole.then(|| ExecutionLeg {
+    let is_complete = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
+    is_complete.then(|| ExecutionLeg {
         ts: UnixNanos(record.common.ts_event.get()),
         px: px.0,
         qty,
@@ -256,15 +260,16 @@ impl WashTradeLimits {
         }
     }
 
-    /// Whether an execution at `ts` can be forgotten at `now`.
+    /// Returns whether an execution at `ts` can be forgotten at `now`.
     #[inline]
     fn is_over(&self, ts: UnixNanos, now: UnixNanos) -> bool {
         i128::from(now.0) - i128::from(ts.0) >= 2 * self.window_ns
     }
 
-    /// Whether `e`, the later, and `f` of one group, instrument and opposite sides make a round trip.
+    /// Returns whether `e` and the earlier `f` make a round trip. Both are of one group and instrument, on opposite
+    /// sides.
     #[inline]
-    fn meet(&self, e: &ExecutionLeg, f: &ExecutionLeg) -> bool {
+    fn is_round_trip(&self, e: &ExecutionLeg, f: &ExecutionLeg) -> bool {
         let age = i128::from(e.ts.0) - i128::from(f.ts.0);
         let same_match = e.venue == f.venue && e.id.is_some() && e.id == f.id;
         (0..self.window_ns).contains(&age)
@@ -273,15 +278,15 @@ impl WashTradeLimits {
             && self.qty_near(e.qty, f.qty)
     }
 
-    /// |e − f| × 10,000 ≤ tolerance × f; every product is under 2^123.
+    /// Returns whether |e − f| × 10,000 ≤ tolerance × f. Every product is under 2^123.
     #[inline]
     fn px_near(&self, e: i64, f: i64) -> bool {
         let (e, f) = (i128::from(e), i128::from(f));
         (e - f).abs() * 10_000 * BILLION <= i128::from(self.px_tol) * f
     }
 
-    /// |e − f| × 100 ≤ tolerance × f for quantities above zero, that is
-    /// (100 − tolerance) × f ≤ 100 × e ≤ (100 + tolerance) × f.
+    /// Returns whether |e − f| × 100 ≤ tolerance × f for quantities above zero, that is (100 − tolerance) × f ≤ 100 × e
+    /// ≤ (100 + tolerance) × f.
     #[inline]
     fn qty_near(&self, e: Decimal, f: Decimal) -> bool {
         const HUNDRED: u64 = 100 * 1_000_000_000;

@@ -97,7 +97,7 @@ proptest! {
                         event: &event, record: Some(record), order: None, owner, trader: 0, algo: 0, context: &context,
                     };
                     if let Some(e) = leg(&input) {
-                        small.judge(&e, &parties);
+                        small.find_alert_leg(&e, &parties);
                     }
                 }
                 _ => {}
@@ -130,11 +130,11 @@ fn legs_that_cannot_meet_are_not_looked_at() {
     for n in 0..count {
         // Buys around 100 and sells around 101: in a plain queue each would pass all of the other side, 10^10 looks.
         let px = if n % 2 == 0 { 100_000_000_000 } else { 101_000_000_000 };
-        assert!(fast.judge(&leg(n, (n % 2) as u8, px), &parties).is_none());
+        assert!(fast.find_alert_leg(&leg(n, (n % 2) as u8, px), &parties).is_none());
     }
     assert_eq!(fast.legs.len(), count as usize);
     assert_eq!(
-        fast.judge(&leg(count, 1, 100_000_000_000), &parties).map(|(f, arm)| (f.seq, arm)),
+        fast.find_alert_leg(&leg(count, 1, 100_000_000_000), &parties).map(|(f, arm)| (f.seq, arm)),
         Some((0, "round_trip"))
     );
 }

@@ -15,7 +15,7 @@ use unitape_model::{
 /// The names of the scopes of an event, by kind.
 type ScopeNames = [Option<String>; 8];
 
-/// What a breaker did at an event, in short: id, action, and the end of a trip.
+/// The signals of a breaker at an event, in short: id, action, and the end of a trip.
 pub type NaiveSignal = (String, ControlVerb, Option<UnixNanos>);
 
 /// A breaker that is slow and simple.
@@ -119,7 +119,7 @@ impl NaiveBreaker {
         }
     }
 
-    /// Takes an event, and returns what it causes.
+    /// Takes an event and returns the signals that it causes.
     pub fn on_event(
         &mut self,
         event: &Event<'_>,
@@ -202,7 +202,7 @@ impl NaiveBreaker {
         (is_used && !has_warned).then(|| (id + "!", ControlVerb::Warn, None))
     }
 
-    /// Adds up what is alike `like`, up to the fact `to`, in the window that ends at `now`.
+    /// Sums the facts alike `like`, up to the fact `to`, in the window that ends at `now`.
     fn used(&self, number: usize, name: &str, like: usize, now: i64, to: usize) -> i128 {
         let window = match self.rules.limits[number].measure {
             LimitMeasure::Messages { window_ns, .. }
@@ -278,7 +278,7 @@ impl NaiveBreaker {
                     && let Some(name) = &order.scopes[below]
                 {
                     order.scopes[level] =
-                        self.rules.tree.above(below, name).and_then(|above| above[level].clone());
+                        self.rules.tree.parents_of(below, name).and_then(|above| above[level].clone());
                 }
             }
         }
@@ -550,8 +550,8 @@ overfill = 50
             cause: TapePosition { tape: 1, position: Position(0) },
             reason: None,
             detail: None,
-            by: Some("anna".to_owned()),
-            second_by: None,
+            user: Some("anna".to_owned()),
+            second_user: None,
             until: (step.qty == 1).then_some(UnixNanos(ts + 7_000)),
             dry_run: step.qty == 2,
         })

@@ -6,7 +6,7 @@ use unitape_model::{
     Decimal, Event, EventField, EventKind, EventValue, InlineId, InstrumentId, Price, UnixNanos,
 };
 
-/// An id as it was given.
+/// An id in its original form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Id {
@@ -28,9 +28,9 @@ pub struct Happened {
     pub side: Option<char>,
     pub px: Option<Price>,
     pub qty: Option<Decimal>,
-    /// What is left of an order, as the event states it.
+    /// The remaining quantity of an order, as the event states it.
     pub left: Option<Decimal>,
-    /// What is taken off an order.
+    /// The reduction of an order.
     pub qty_reduced: Option<Decimal>,
     /// Its own; see [`History::owner`].
     pub owner: Option<u32>,
@@ -79,52 +79,52 @@ impl History {
         self.events.push(now);
     }
 
-    /// The event at hand.
+    /// Returns the current event.
     pub fn now(&self) -> &Happened {
         self.events.last().expect("something happened")
     }
 
-    /// Beneficial owner of an event: its own word, or for a cancel or an execution that of its order, as it was
-    /// known then.
+    /// Returns the beneficial owner that an event names. For a cancel or an execution without an owner, returns the
+    /// owner of its order at that time.
     pub fn owner(&self, event: &Happened) -> Option<u32> {
         self.whose[self.index(event)].0
     }
 
-    /// Trader, likewise.
+    /// Returns the trader of an event by the rule of [`Self::owner`].
     pub fn trader(&self, event: &Happened) -> Option<u32> {
         self.whose[self.index(event)].1
     }
 
-    /// The events of a kind, latest first.
+    /// Returns the events of a kind, latest first.
     pub fn of_kind(&self, kind: EventKind) -> impl Iterator<Item = &Happened> {
         self.at(self.by_kind.get(&kind))
     }
 
-    /// The events of an owner, latest first.
+    /// Returns the events of an owner, latest first.
     pub fn of_owner(&self, owner: u32) -> impl Iterator<Item = &Happened> {
         self.at(self.by_owner.get(&owner))
     }
 
-    /// The events of a trader, latest first.
+    /// Returns the events of a trader, latest first.
     pub fn of_trader(&self, trader: u32) -> impl Iterator<Item = &Happened> {
         self.at(self.by_trader.get(&trader))
     }
 
-    /// The events of an instrument, latest first.
+    /// Returns the events of an instrument, latest first.
     pub fn of_instr(&self, instr: InstrumentId) -> impl Iterator<Item = &Happened> {
         self.at(self.by_instr.get(&instr))
     }
 
-    /// The life of the order of `event` before it, first event first: from its latest `order_new` on, or from the
-    /// beginning when there was none. Only what makes or changes an order, not executions and cancels.
+    /// Returns the events that made or changed the order of `event` before it, first event first. The list starts at
+    /// the latest `order_new`, or at the first event if there is no `order_new`. It leaves executions and cancels out.
     fn life(&self, event: &Happened) -> impl Iterator<Item = &Happened> {
         let all = self.of_order(event);
         let shapes = |e: &&Happened| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend);
         all.into_iter().filter(shapes)
     }
 
-    /// Everything of the order of `event` before it, first event first, from its latest `order_new` on, or from the
-    /// beginning when there was none.
+    /// Returns the earlier events of the order of `event`, first event first. The list starts at the latest
+    /// `order_new`, or at the first event if there is no `order_new`.
     pub fn of_order(&self, event: &Happened) -> Vec<&Happened> {
         let Some(oid) = &event.oid else { return Vec::new() };
         let mut found = Vec::new();
@@ -147,14 +147,14 @@ impl History {
     }
 }
 
-/// The sum of the quantities of executions.
+/// Sums the quantities of executions.
 pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> QuantitySum {
     let mut total = QuantitySum::ZERO;
     executions.filter_map(|e| e.qty).for_each(|qty| total.add(qty));
     total
 }
 
-/// The total quantity of an order after these events, if any of them states one.
+/// Computes the total quantity of an order after these events. Returns `None` if no event states a quantity.
 pub fn total<'a>(shapes: impl Iterator<Item = &'a Happened>) -> Option<Decimal> {
     let mut total = None;
     for event in shapes {
@@ -164,7 +164,7 @@ pub fn total<'a>(shapes: impl Iterator<Item = &'a Happened>) -> Option<Decimal> 
     total
 }
 
-/// A total without what is taken off it, and never below zero. What cannot be is left out.
+/// Subtracts a reduction from a total, to zero at least. Ignores a reduction that is impossible.
 pub fn after_reduction(total: Decimal, by: Decimal) -> Decimal {
     match total.checked_sub(by) {
         Some(rest) if by.mantissa() > 0 => {

@@ -1,7 +1,7 @@
 //! Slow twins: every scenario once more, straight from the words of its definition.
 //!
-//! A twin keeps everything that ever came and searches it. It shares nothing with the fast code but exact numbers
-//! and the reading of events, so where both agree, both are what the words say.
+//! A twin keeps every event and searches them. It shares only exact numbers and the reading of events with the fast
+//! code. So if both agree, both implement the definition.
 
 pub mod breakers;
 mod history;
@@ -25,20 +25,20 @@ use unitape_model::{Dictionary, Event, NameKind, UnixNanos};
 
 /// A scenario as slow and as plain as it can be.
 pub trait Twin {
-    /// The alerts that the current event, the last of `history`, completes.
+    /// Returns the alerts that the current event completes. The current event is the last of `history`.
     fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert>;
 }
 
 /// An alert of a twin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NaiveAlert {
-    /// When: the time of the event at hand, or that of a timer.
+    /// The time of the current event or of a timer.
     pub ts: UnixNanos,
     /// The key, names and values.
     pub key: Vec<(&'static str, String)>,
 }
 
-/// The name of an id; an id without one is shown by its number.
+/// Returns the name of an id. An id without a name is shown as its number.
 pub fn name(names: &Dictionary, dict: NameKind, id: u32) -> String {
     names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
 }
@@ -50,7 +50,7 @@ pub struct Twins {
 }
 
 impl Twins {
-    /// With nothing happened yet.
+    /// Makes a slow watch before the first event.
     pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
         Self::with_selection(selection, &[])
     }
@@ -78,7 +78,7 @@ impl ReplayEngine for Twins {
         Ok(Self { twins, history: History::default() })
     }
 
-    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+    fn process_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
         self.on_event(event, seq, names, out);
     }
 
@@ -87,7 +87,7 @@ impl ReplayEngine for Twins {
     }
 }
 
-/// As [`crate::replay_jsonl`], by the slow twins.
+/// Replays events as [`crate::replay_jsonl`] does, with the slow twins.
 pub fn replay_jsonl(
     input: impl BufRead,
     label: &str,

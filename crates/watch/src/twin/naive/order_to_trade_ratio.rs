@@ -13,7 +13,7 @@ pub struct Slow {
 }
 
 impl Slow {
-    /// With nothing happened.
+    /// Makes the twin before the first event.
     pub fn new(params: &ScenarioParams) -> Self {
         Self { params: params.clone(), last: HashMap::new() }
     }

@@ -11,7 +11,7 @@ pub struct Slow {
 }
 
 impl Slow {
-    /// With nothing happened.
+    /// Makes the twin before the first event.
     pub fn new(params: &ScenarioParams) -> Self {
         Self { params: params.clone() }
     }
@@ -52,7 +52,7 @@ impl Slow {
         let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
         let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
         let before = of_instr(EventKind::Bbo).filter(same_book).filter(|e| e.seq < new.seq);
-        // A partial quote states only what it has; a quantity of zero states that the side is empty.
+        // A partial quote states only the fields that it has. A quantity of zero states that the side is empty.
         let price_of = |e: &Happened| if side == 'B' { (e.bid, e.bid_qty) } else { (e.ask, e.ask_qty) };
         let is_stated = |e: &&Happened| {
             let (px, qty) = price_of(e);

@@ -33,17 +33,17 @@ pub(crate) struct Op {
     pub id: u8,
     pub px: Option<i64>,
     pub qty: Option<(i64, i8)>,
-    /// What an amend takes off its order.
+    /// The amount by which an amend reduces its order.
     pub qty_reduced: Option<(i64, i8)>,
     pub bid: Option<i64>,
-    /// The quantity of the bid, and whether a quote states only what it has.
+    /// The quantity of the bid, and whether a quote is partial.
     pub bid_qty: Option<i64>,
     pub partial: bool,
     pub ask: Option<i64>,
     pub tick: Option<i64>,
 }
 
-/// An event that says nothing but its kind.
+/// An event without any field.
 pub(crate) const SILENT: Op = Op {
     kind: EventKind::Clock,
     by: 0,
@@ -72,7 +72,7 @@ pub(crate) fn step() -> impl Strategy<Value = i64> {
     prop_oneof![12 => on, 1 => back]
 }
 
-/// The stream as frames.
+/// Writes the stream as frames.
 pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
     let (mut arena, mut ts) = (Vec::new(), 0);
     for op in ops {
@@ -129,7 +129,7 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
 }
 
 fn oid(n: u8) -> Vec<u8> {
-    // A name that is too long for its place in the frame.
+    // A name that is too long for its field in the frame.
     if n == 0 { vec![b'x'; 40] } else { vec![b'o', b'0' + n] }
 }
 
@@ -148,7 +148,7 @@ fn match_id(n: u8, bytes: &mut Vec<u8>) -> InlineId<'_> {
     }
 }
 
-/// Names of ids 1 to 5.
+/// Makes names of ids 1 to 5.
 pub(crate) fn names() -> Dictionary {
     let mut names = Dictionary::default();
     for dict in [NameKind::Owner, NameKind::Instrument, NameKind::Venue, NameKind::Trader] {
@@ -159,13 +159,13 @@ pub(crate) fn names() -> Dictionary {
     names
 }
 
-/// One scenario with these parameters.
+/// Selects one scenario with these parameters.
 pub(crate) fn selection(id: &str, params: &str) -> ScenarioSelection {
     let command_line = ParamOverlay::parse(params, Some(id)).unwrap();
     ScenarioSelection { scenarios: vec![id.to_owned()], command_line, ..ScenarioSelection::default() }
 }
 
-/// The alerts of the fast code.
+/// Runs the fast code and returns its alerts.
 pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
     let (names, mut out) = (names(), Vec::new());
     for ((_, _, frame), seq) in frames(arena).zip(1..) {
@@ -174,8 +174,8 @@ pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
     out
 }
 
-/// The number of alerts that both give on this stream; panics where they part. From where the fast code says that it
-/// could not know any more, they may.
+/// Compares the alerts of the fast code and the twins on this stream and counts them. Panics if they differ. They may
+/// differ after the fast code has reported that its data is incomplete.
 pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     let (arena, names) = (arena(ops), names());
     let (mut watch, mut twins) = (Watch::new(selection).unwrap(), Twins::new(selection).unwrap());
@@ -210,7 +210,7 @@ pub(crate) fn hold<S: Strategy<Value = Op>>(id: &str, params: &str, cases: u32, 
     assert!(alerts.get() > cases as usize / 20, "{} alerts in {cases} streams", alerts.get());
 }
 
-/// A scenario after a reset must be as one that is new.
+/// Checks that a reset scenario behaves as a new scenario.
 pub(crate) fn hold_reset<S: Strategy<Value = Op>>(id: &str, params: &str, op: fn() -> S) {
     let selection = selection(id, params);
     let stream = || proptest::collection::vec(op(), 0..30);

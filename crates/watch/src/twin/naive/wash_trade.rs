@@ -17,7 +17,7 @@ pub struct Slow {
 }
 
 impl Slow {
-    /// With nothing happened.
+    /// Makes the twin before the first event.
     pub fn new(params: &ScenarioParams) -> Self {
         let params = params.clone();
         Self { params, consumed: HashSet::new(), alerted: HashSet::new(), groups: HashMap::new() }
@@ -37,7 +37,7 @@ impl Twin for Slow {
         }
         let Some(e) = whole(history, e) else { return vec![] };
         let group = self.group(e.owner);
-        // Every execution that says what is needed, earliest first.
+        // Every execution with all needed fields, earliest first.
         let mut earlier: Vec<Leg<'_>> = history
             .of_instr(e.instr)
             .filter(|f| f.seq < e.event.seq)
@@ -88,7 +88,7 @@ impl Twin for Slow {
     }
 }
 
-/// An execution that says what is needed.
+/// An execution with all needed fields.
 struct Leg<'a> {
     event: &'a Happened,
     owner: u32,
@@ -99,7 +99,7 @@ struct Leg<'a> {
 }
 
 impl Leg<'_> {
-    /// "match_id per venue+instrument"; an execution without one differs from all others.
+    /// Implements "match_id per venue+instrument". An execution without a match id differs from all others.
     fn same_match(&self, other: &Self) -> bool {
         fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, InstrumentId) {
             (leg.event.match_id.as_ref(), leg.event.venue, leg.instr)
@@ -120,7 +120,7 @@ fn whole<'a>(history: &History, event: &'a Happened) -> Option<Leg<'a>> {
     })
 }
 
-/// "|qty diff|*100<=qty_tol_pct*f.qty", the tolerance in billionths.
+/// Implements "|qty diff|*100<=qty_tol_pct*f.qty", with the tolerance in billionths.
 fn qty_near(e: Decimal, f: Decimal, tolerance: u64) -> bool {
     let (e, f) = (QuantitySum::from_decimal(e), QuantitySum::from_decimal(f));
     let difference = e.max(f).minus_earlier(&e.min(f));
