@@ -51,8 +51,8 @@ pub fn run_cases(
 }
 
 fn live_record(context: &BenchContext, record: BenchRecord, times: &LatencyHistogram) -> BenchRecord {
-    let latency = Some(LatencyPercentiles::of(times));
-    BenchRecord { latency, threads: 3, place: Some(context.place.clone()), ..record }
+    let latency = Some(LatencyPercentiles::from_times(times));
+    BenchRecord { latency, threads: 3, place: Some(context.medium.clone()), ..record }
 }
 
 /// The times of a live run.
@@ -69,8 +69,8 @@ struct LiveTimes {
 
 fn measure_live(context: &BenchContext) -> Result<LiveTimes, Error> {
     let stream = LiveStream::new(context.pick(2_000, 400_000) as usize)?;
-    let place = context.fresh("live")?;
-    stream.measure(place.path())
+    let scratch_dir = context.fresh("live")?;
+    stream.measure(scratch_dir.path())
 }
 
 /// Events, and which of them complete alerts.
@@ -172,7 +172,7 @@ impl LiveStream {
                 let (first, events) = self.events.split_first().expect("a stream of events");
                 due_times.push(now());
                 writer.append(first)?;
-                // The watch looks once before it reads, and again at the end of what is there.
+                // The watch checks once before it reads, and again at the end of the data.
                 let is_ready = || looks.load(Ordering::Relaxed) >= 2 && is_ingesting.load(Ordering::Relaxed);
                 while !is_ready() && !is_failed.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
@@ -199,8 +199,9 @@ impl LiveStream {
         let committed = lock().clone();
         if committed.len() != self.alerts.len() || stored.len() != self.alerts.len() {
             let (expected, on_tape, in_cases) = (self.alerts.len(), committed.len(), stored.len());
-            let what = format!("{expected} alerts, but {on_tape} on the alert tape and {in_cases} in cases");
-            return Err(Error::Failed(what));
+            let message =
+                format!("{expected} alerts, but {on_tape} on the alert tape and {in_cases} in cases");
+            return Err(Error::Failed(message));
         }
         let (mut to_alert, mut to_case) = (histogram(), histogram());
         for ((event, committed), stored) in self.alerts.iter().zip(&committed).zip(&stored) {
@@ -233,26 +234,26 @@ pub fn run_serve(
     context: &BenchContext,
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let place = context.fresh("serve")?;
-    let (tape, dir) = (place.path().join("tape"), place.path().join("store"));
+    let scratch_dir = context.fresh("serve")?;
+    let (tape, dir) = (scratch_dir.path().join("tape"), scratch_dir.path().join("store"));
     make_tape(&tape, context.pick(20_000, 4_000_000))?;
     let key = MasterKey::random(&SystemRandomness)?;
     seal(&tape, &dir, &key, &SealOptions::default())?;
     let store = Store::open(&dir, &key)?;
     let filter = ScanFilter { schemas: vec![TickSchema::Bbo], ..ScanFilter::default() };
-    let (rows, wanted) = drain(store.rows(TickSchema::Bbo, &filter)?)?;
+    let (rows, expected_hash) = drain(store.rows(TickSchema::Bbo, &filter)?)?;
     let mut measure = |case: &str, method: &str, read: &mut dyn FnMut() -> Result<(u64, String), Error>| {
         let (mut times, mut warm) = (RepeatTimes::default(), RepeatTimes::default());
         for round in 0..=context.repeats(5) {
             let times = if round == 0 { &mut warm } else { &mut times };
-            if times.time(&mut *read)? != (rows, wanted.clone()) {
+            if times.time(&mut *read)? != (rows, expected_hash.clone()) {
                 return Err(Error::Failed(format!("serve {case}: other rows than those of the store")));
             }
         }
         let record = times.record("serve", case, rows, rows * 64, method.to_owned());
         out(BenchRecord {
-            place: Some(context.place.clone()),
-            output_sha256: Some(wanted.clone()),
+            place: Some(context.medium.clone()),
+            output_sha256: Some(expected_hash.clone()),
             threads: if case == "get" { 2 } else { 1 },
             ..record
         })
@@ -265,7 +266,7 @@ pub fn run_serve(
     if context.wants("serve", "get") {
         let method = "the same rows from a data server in the same process: query, sealed blocks over loopback, decrypted \
                       and put in order by the client";
-        serve_while(place.path(), &dir, &key, |client| {
+        serve_while(scratch_dir.path(), &dir, &key, |client| {
             let query = DataQuery::new("days", ReadDepth::Rows, &filter);
             measure("get", method, &mut || drain(client.query(&query)?.rows(TickSchema::Bbo, &filter)?))
         })?;
@@ -293,13 +294,13 @@ fn drain(mut scan: RowScan<'_>) -> Result<(u64, String), Error> {
 
 /// Serves a store while `work` has a client of the server.
 fn serve_while(
-    place: &Path,
+    scratch_dir: &Path,
     dir: &Path,
     key: &MasterKey,
     work: impl FnOnce(&mut Client) -> Result<(), Error>,
 ) -> Result<(), Error> {
     const PASSWORD: &str = "a password for a bench";
-    let (users, entitlements) = (place.join("users.toml"), place.join("entitlements.toml"));
+    let (users, entitlements) = (scratch_dir.join("users.toml"), scratch_dir.join("entitlements.toml"));
     let account = Account {
         name: "bench".to_owned(),
         person: "bench".to_owned(),

@@ -21,20 +21,20 @@ pub fn run(
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
 ) -> Result<(), Error> {
     if context.wants("book", "flow") {
-        let what = "a simulated drop copy of three venues and twelve instruments as it stands on a tape: orders, \
+        let description = "a simulated drop copy of three venues and twelve instruments as it stands on a tape: orders, \
                     executions, prints, best prices";
-        out(books(context, "flow", &flow(context)?, what)?)?;
+        out(books(context, "flow", &flow(context)?, description)?)?;
     }
     if context.wants("book", "deep") {
-        let what = "200,000 live orders in 100 books (2,000 with --quick), orders alone: 46 % new, 42 % cancelled, \
+        let description = "200,000 live orders in 100 books (2,000 with --quick), orders alone: 46 % new, 42 % cancelled, \
                     6 % executed, 6 % amended, in an order that no cache foresees";
-        out(books(context, "deep", &deep(context), what)?)?;
+        out(books(context, "deep", &deep(context), description)?)?;
     }
     Ok(())
 }
 
-/// Times the events of `run`, frames one after the other, after holding the books against the slow twin's.
-fn books(context: &BenchContext, case: &str, run: &[u8], what: &str) -> Result<BenchRecord, Error> {
+/// Measures the time for the events of `run`, frames one after another, after it compares the books with the slow twin's.
+fn books(context: &BenchContext, case: &str, run: &[u8], description: &str) -> Result<BenchRecord, Error> {
     let events: Vec<Event<'_>> = frames(run).filter_map(|(_, _, frame)| Event::new(frame)).collect();
     let (mut fast, mut slow) = (HexSha256::default(), HexSha256::default());
     let (mut books, mut twin) = (Books::new(BookOptions::default()), Naive::new(None, None));
@@ -56,16 +56,18 @@ fn books(context: &BenchContext, case: &str, run: &[u8], what: &str) -> Result<B
     drop(books);
     let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(7) {
-        // The books grow to what they hold in the time that is measured.
+        // The books grow to their full size within the measured time.
         let mut books = Books::new(BookOptions::default());
-        let again = repeats.time(|| sum(&mut books, &events));
-        if again != expected {
-            return Err(Error::Failed(format!("book {case}: {again:?} in a repeat, {expected:?} before")));
+        let repeat_sum = repeats.time(|| sum(&mut books, &events));
+        if repeat_sum != expected {
+            return Err(Error::Failed(format!(
+                "book {case}: {repeat_sum:?} in a repeat, {expected:?} before"
+            )));
         }
     }
     let count = events.len() as u64;
     let method = format!(
-        "{count} events from memory, one thread: {what}; {live} live orders at the end; {} best prices changed; \
+        "{count} events from memory, one thread: {description}; {live} live orders at the end; {} best prices changed; \
          levels, queues and best prices hashed at eight points beforehand and equal to the slow twin's",
         expected.0
     );
@@ -75,33 +77,33 @@ fn books(context: &BenchContext, case: &str, run: &[u8], what: &str) -> Result<B
 
 /// Takes all events; how many changed a best price, and which.
 fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
-    let (mut changed, mut which) = (0, 0u64);
+    let (mut changed, mut index_sum) = (0, 0u64);
     for (n, event) in events.iter().enumerate() {
         for change in books.on_event(event) {
             changed += u64::from(change.best);
-            which = which.wrapping_add(u64::from(change.best | change.top) * n as u64);
+            index_sum = index_sum.wrapping_add(u64::from(change.best | change.top) * n as u64);
         }
     }
-    (changed, which)
+    (changed, index_sum)
 }
 
-/// The events of a seeded day as a tape has them; with `--quick` those of a frozen flow, so that instructions can be
-/// compared with earlier commits.
+/// Makes the events of a seeded day as a tape has them. With `--quick`, uses a frozen flow, so that instruction counts
+/// can be compared with earlier commits.
 fn flow(context: &BenchContext) -> Result<Vec<u8>, Error> {
     static FROZEN: &[u8] = include_bytes!("../../../vectors/bench/flow.fix.zst");
-    let place = context.fresh("book-flow")?;
+    let scratch_dir = context.fresh("book-flow")?;
     let file = if context.quick() {
-        let file = place.path().join("flow.fix.zst");
+        let file = scratch_dir.path().join("flow.fix.zst");
         fs::write(&file, FROZEN)?;
         file
     } else {
-        let file = place.path().join("flow.fix");
+        let file = scratch_dir.path().join("flow.fix");
         let mut copy = DropCopy::new(day(), InjectedNoiseConfig::default())?.to_close();
         copy.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
         file
     };
     let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display()))?;
-    let tape = place.path().join("tape");
+    let tape = scratch_dir.path().join("tape");
     consolidate(&tape, FeedOptions { feeds: vec![feed], ..FeedOptions::default() })?;
     let (mut reader, mut run) = (Reader::open(&tape, StartPosition::Oldest)?, Vec::new());
     while let Some(frame) = reader.next()? {
@@ -112,7 +114,7 @@ fn flow(context: &BenchContext) -> Result<Vec<u8>, Error> {
     Ok(run)
 }
 
-/// About a million messages of three venues and twelve instruments in four hours.
+/// Returns the configuration of a day: about a million messages of three venues and twelve instruments in four hours.
 fn day() -> SimConfig {
     SimConfig {
         seed: 42,
@@ -126,7 +128,7 @@ fn day() -> SimConfig {
     }
 }
 
-/// Many live orders in many books, from a seed.
+/// Makes many live orders in many books, from a seed.
 fn deep(context: &BenchContext) -> Vec<u8> {
     let (events, target) = (context.pick(6_000, 2_000_000), context.pick(2_000, 200_000) as usize);
     let (mut rng, mut run) = (Rng::new(42), Vec::new());
@@ -135,8 +137,8 @@ fn deep(context: &BenchContext) -> Vec<u8> {
     for n in 0..events {
         let roll = if live.len() < target / 2 { 0 } else { rng.below(100) };
         // As many come as go, around the target.
-        let (fresh, gone) = if live.len() < target { (48, 88) } else { (44, 88) };
-        if roll < fresh {
+        let (new_limit, cancel_limit) = if live.len() < target { (48, 88) } else { (44, 88) };
+        if roll < new_limit {
             next += 1;
             let (instrument, bid) = (1 + rng.below(100) as u32, rng.one_in(2));
             let away = 1 + rng.below(200).min(rng.below(200)) as i64;
@@ -146,24 +148,24 @@ fn deep(context: &BenchContext) -> Vec<u8> {
             order(&mut run, EventKind::OrderNew, n, &live[live.len() - 1], Some(qty));
             continue;
         }
-        let at = rng.below(live.len() as u64) as usize;
+        let live_index = rng.below(live.len() as u64) as usize;
         match roll {
-            _ if roll < gone => {
-                let order_gone = live.swap_remove(at);
+            _ if roll < cancel_limit => {
+                let order_gone = live.swap_remove(live_index);
                 order(&mut run, EventKind::OrderCancel, n, &order_gone, None);
             }
             88..94 => {
                 // A quarter of an order, or the last of it.
-                let part = (live[at].4 / 4).max(1);
-                order(&mut run, EventKind::Exec, n, &live[at], Some(part));
-                live[at].4 -= part;
-                if live[at].4 == 0 {
-                    live.swap_remove(at);
+                let part = (live[live_index].4 / 4).max(1);
+                order(&mut run, EventKind::Exec, n, &live[live_index], Some(part));
+                live[live_index].4 -= part;
+                if live[live_index].4 == 0 {
+                    live.swap_remove(live_index);
                 }
             }
             _ => {
-                live[at].3 += if live[at].2 { -1 } else { 1 };
-                order(&mut run, EventKind::OrderAmend, n, &live[at], None);
+                live[live_index].3 += if live[live_index].2 { -1 } else { 1 };
+                order(&mut run, EventKind::OrderAmend, n, &live[live_index], None);
             }
         }
     }
@@ -171,8 +173,14 @@ fn deep(context: &BenchContext) -> Vec<u8> {
 }
 
 /// Appends an event about an order: number, instrument, whether it buys, price in cents, quantity left.
-fn order(run: &mut Vec<u8>, kind: EventKind, n: u64, of: &(u64, u32, bool, i64, i64), qty: Option<i64>) {
-    let &(number, instrument, bid, px, _) = of;
+fn order(
+    run: &mut Vec<u8>,
+    kind: EventKind,
+    n: u64,
+    order_state: &(u64, u32, bool, i64, i64),
+    qty: Option<i64>,
+) {
+    let &(number, instrument, bid, px, _) = order_state;
     let oid = format!("O{number:010}");
     let mut event = EventBuilder::begin(run, kind, UnixNanos(n as i64 * 1_000));
     let mut set = |field, value| event.set_field(field, value).expect("a value of its sort");

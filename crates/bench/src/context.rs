@@ -17,7 +17,7 @@ pub struct BenchOptions {
     pub seconds: u64,
     /// The settings with which the tapes of `tape` are opened.
     pub tune: TapeTuning,
-    /// Receives what is left out.
+    /// Receives a note on each case that is left out.
     pub note: fn(&str),
 }
 
@@ -35,7 +35,7 @@ pub struct CaseSelection {
 pub struct BenchContext {
     pub options: BenchOptions,
     /// `tmpfs` or `disk`, of `dir`.
-    pub place: String,
+    pub medium: String,
 }
 
 impl BenchContext {
@@ -43,8 +43,8 @@ impl BenchContext {
     pub fn new(options: BenchOptions) -> Result<Self, Error> {
         let dir = &options.dir;
         std::fs::create_dir_all(dir).map_err(|e| Error::Failed(format!("{}: {e}", dir.display())))?;
-        let place = place_of(dir);
-        Ok(Self { options, place })
+        let medium = place_of(dir);
+        Ok(Self { options, medium })
     }
 
     pub fn wants_any_of(&self, bench: &str) -> bool {
@@ -57,7 +57,7 @@ impl BenchContext {
         self.options.wanted.is_empty() || self.options.wanted.iter().any(named)
     }
 
-    /// Whether one of these cases was asked for by its own name.
+    /// Returns whether the user asked for one of these cases by its name.
     pub fn names(&self, bench: &str, cases: &[&str]) -> bool {
         self.options
             .wanted
@@ -65,12 +65,12 @@ impl BenchContext {
             .any(|wanted| wanted.bench == bench && wanted.case.as_deref().is_some_and(|c| cases.contains(&c)))
     }
 
-    /// Whether counts are small, and figures mean nothing.
+    /// Returns whether the run is quick. A quick run has small counts, and its figures mean nothing.
     pub fn quick(&self) -> bool {
         self.options.quick
     }
 
-    /// The small number with `--quick`, the full one without.
+    /// Returns the small number with `--quick`, otherwise the full number.
     pub fn pick(&self, quick: u64, full: u64) -> u64 {
         if self.options.quick { quick } else { full }
     }
@@ -79,7 +79,7 @@ impl BenchContext {
         if self.options.quick { 2 } else { full }
     }
 
-    /// A new directory, gone when dropped.
+    /// Makes a new directory that is removed when dropped.
     pub fn fresh(&self, case: &str) -> Result<ScratchDir, Error> {
         for n in 0..1000 {
             let dir = self.options.dir.join(format!("unitape-bench-{}-{case}-{n}", std::process::id()));
@@ -92,9 +92,9 @@ impl BenchContext {
         Err(Error::Failed(format!("{}: full of directories of earlier runs", self.options.dir.display())))
     }
 
-    /// The directory of a backing's live segments.
+    /// Returns the file system that holds the live segments of a backing.
     pub fn place_of(&self, backing: &str) -> String {
-        if backing == "hot" { "tmpfs".to_owned() } else { self.place.clone() }
+        if backing == "hot" { "tmpfs".to_owned() } else { self.medium.clone() }
     }
 }
 
@@ -115,7 +115,7 @@ impl Drop for ScratchDir {
     }
 }
 
-/// Whether files in `dir` are memory.
+/// Returns whether files in `dir` are in memory or on a disk.
 fn place_of(dir: &Path) -> String {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
     match rustix::fs::statfs(dir) {

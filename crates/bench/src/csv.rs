@@ -29,7 +29,7 @@ pub fn run(
     Ok(())
 }
 
-/// The file's trades, again and again, under a trailer that counts them.
+/// Repeats the file's trades under a trailer that counts them.
 fn input(repeats: usize) -> (Vec<u8>, u64) {
     let lines: Vec<&[u8]> = FILE.split_inclusive(|b| *b == b'\n').collect();
     let trades = lines.get(1..lines.len() - 1).unwrap_or_default();
@@ -41,7 +41,7 @@ fn input(repeats: usize) -> (Vec<u8>, u64) {
 }
 
 fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
-    let fail = |what: String| Error::Failed(format!("csv taq: {what}"));
+    let fail = |reason: String| Error::Failed(format!("csv taq: {reason}"));
     let text = CsvLayout::built_in(LAYOUT).ok_or_else(|| fail(format!("no layout {LAYOUT}")))?;
     let layout = Arc::new(CsvLayout::parse(text, LAYOUT)?);
     let mut decoder = CsvRowDecoder::new(layout.clone());
@@ -51,7 +51,7 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     if fast != naive::decode(&layout, NAME, FILE) {
         return Err(fail("the twin has other values".to_owned()));
     }
-    fast.iter().for_each(|found| hash.add(format!("{found:?}").as_bytes()));
+    fast.iter().for_each(|decoded_row| hash.add(format!("{decoded_row:?}").as_bytes()));
     let (input, count) = input(repeats);
     let expected = pass(&mut decoder, &input);
     if expected.0 != count {
@@ -70,27 +70,28 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
 }
 
-/// Rows, and a sum over their values so that none of them can be left out.
+/// Decodes the rows and sums their values, so that the compiler cannot remove any value. Returns the number of rows and
+/// the sum.
 fn pass(decoder: &mut CsvRowDecoder, input: &[u8]) -> (u64, u64) {
     decoder.begin();
-    let (mut rows, mut sum, mut at) = (0, 0u64, 0);
+    let (mut rows, mut sum, mut offset) = (0, 0u64, 0);
     loop {
-        match decoder.next(input, at, 0, true) {
+        match decoder.next(input, offset, 0, true) {
             NextCsvRow::Row { end, .. } => {
                 rows += 1;
-                let of = |sum: u64, value: &ColumnValue| match *value {
+                let add_value = |sum: u64, value: &ColumnValue| match *value {
                     ColumnValue::Text { start, end } => sum.wrapping_add(u64::from(end - start)),
                     ColumnValue::Int(n)
                     | ColumnValue::Instant(n)
                     | ColumnValue::Decimal { mantissa: n, .. } => sum.wrapping_add(n as u64),
                     _ => sum,
                 };
-                sum = decoder.values().iter().fold(sum, of);
-                at = end;
+                sum = decoder.values().iter().fold(sum, add_value);
+                offset = end;
             }
             NextCsvRow::Header { end, .. }
             | NextCsvRow::Trailer { end, .. }
-            | NextCsvRow::Bad { end, .. } => at = end,
+            | NextCsvRow::Bad { end, .. } => offset = end,
             NextCsvRow::Incomplete { .. } | NextCsvRow::End => return (rows, sum),
         }
     }

@@ -8,7 +8,7 @@ pub enum Error {
     /// The call is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The data are not what they must be.
+    /// The data are wrong.
     #[error("{0}")]
     Data(String),
     /// Something outside the call and the data; also a measurement that does not come out right.
@@ -17,7 +17,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side its cause lies.
+    /// Returns whether the data, the call or something outside caused the error.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Usage(_) => ErrorCause::Call,
@@ -26,11 +26,11 @@ impl Error {
         }
     }
 
-    fn new(cause: ErrorCause, what: String) -> Self {
+    fn new(cause: ErrorCause, message: String) -> Self {
         match cause {
-            ErrorCause::Call => Self::Usage(what),
-            ErrorCause::Data => Self::Data(what),
-            ErrorCause::Outside => Self::Failed(what),
+            ErrorCause::Call => Self::Usage(message),
+            ErrorCause::Data => Self::Data(message),
+            ErrorCause::Outside => Self::Failed(message),
         }
     }
 }

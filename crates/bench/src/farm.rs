@@ -1,4 +1,4 @@
-//! `bench farm`: what the ordered farm costs with no work in it.
+//! `bench farm`: the cost of the ordered farm without work.
 
 use crate::context::BenchContext;
 use crate::error::Error;

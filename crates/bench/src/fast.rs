@@ -30,21 +30,21 @@ pub fn run(
 ) -> Result<(), Error> {
     for set in SETS {
         let cases = CASES.into_iter().filter(|case| case.strip_suffix("-half").unwrap_or(case) == set);
-        let wanted: Vec<_> = cases.filter(|case| context.wants("fast", case)).collect();
-        if wanted.is_empty() {
+        let selected_cases: Vec<_> = cases.filter(|case| context.wants("fast", case)).collect();
+        if selected_cases.is_empty() {
             continue;
         }
         let set = match FastMessageSet::load(set) {
             Ok(set) => set,
-            Err(what) if context.names("fast", &wanted) => {
-                return Err(Error::Failed(format!("fast/{set}: {what}")));
+            Err(reason) if context.names("fast", &selected_cases) => {
+                return Err(Error::Failed(format!("fast/{set}: {reason}")));
             }
-            Err(what) => {
-                (context.options.note)(&format!("fast/{set} is passed over: {what}"));
+            Err(reason) => {
+                (context.options.note)(&format!("fast/{set} is passed over: {reason}"));
                 continue;
             }
         };
-        for case in wanted {
+        for case in selected_cases {
             out(measure(context, case, &set)?)?;
         }
     }
@@ -52,7 +52,7 @@ pub fn run(
 }
 
 fn measure(context: &BenchContext, case: &str, set: &FastMessageSet) -> Result<BenchRecord, Error> {
-    let wrong = |what: &dyn std::fmt::Display| Error::Failed(format!("fast/{case}: {what}"));
+    let wrong = |reason: &dyn std::fmt::Display| Error::Failed(format!("fast/{case}: {reason}"));
     let halved = case.ends_with("-half");
     let (mut decoder, mut hash, mut slow) =
         (Decoder::new(set.templates.clone()), HexSha256::default(), HexSha256::default());
@@ -77,7 +77,8 @@ fn measure(context: &BenchContext, case: &str, set: &FastMessageSet) -> Result<B
     let (mut seed, mut times) = (42, RepeatTimes::default());
     for repeat in 0..=context.repeats(9) {
         let stream = set.permuted(&mut seed);
-        let mut work = || (0..rounds).map(|_| pass(&mut decoder, &stream)).all(|found| found == good);
+        let mut work =
+            || (0..rounds).map(|_| pass(&mut decoder, &stream)).all(|pass_result| pass_result == good);
         // The first warms up.
         let right = if repeat == 0 { work() } else { times.time(work) };
         if !right {
@@ -91,7 +92,7 @@ fn measure(context: &BenchContext, case: &str, set: &FastMessageSet) -> Result<B
         "{}; {} messages of {} bytes and {} values delivered{}, decoded one by one from memory in an order that is new in \
          each repeat, templates loaded before, all checks on, R6, R7 and R9 too; values of all messages equal to the slow \
          twin's; the fastest repeat is {:.1} cycles a value at {ghz:.2} GHz, by a chain of additions",
-        set.what,
+        set.description,
         good.messages,
         rounded(good.bytes as f64 / good.messages as f64),
         rounded(values),

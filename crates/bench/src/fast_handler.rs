@@ -59,7 +59,7 @@ impl PublishedDay {
         Ok(Self { packets, exchange })
     }
 
-    /// The handler's configuration, in a directory with its templates.
+    /// Writes the handler's configuration and its templates to a directory.
     fn config(&self, dir: &Path) -> Result<PathBuf, Error> {
         const TEMPLATES: [(&str, &str); 3] = [
             ("incremental.xml", include_str!("../../../vectors/fast/box/incremental.xml")),
@@ -78,7 +78,7 @@ impl PublishedDay {
         Ok(path)
     }
 
-    /// All packets as a capture, those of line B where there are two lines.
+    /// Writes all packets as a capture. With two lines, includes the packets of line B.
     fn capture(&self, lines: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         file_header(&mut bytes);
@@ -89,7 +89,7 @@ impl PublishedDay {
         bytes
     }
 
-    /// The first difference between the handler and the exchange, among the instruments that are `wanted`.
+    /// Finds the first difference between the handler and the exchange, among the `wanted` instruments.
     fn differs(&self, handler: &Handler, wanted: impl Fn(&ExchangeInstrument) -> bool) -> Option<String> {
         let exact = |rung: &StoredLevel| ExactLevel {
             px: rung.px,
@@ -119,7 +119,7 @@ impl Listener for UpdateCounter {
     }
 }
 
-/// The books that the handler has, a line each.
+/// Writes the handler's books, one on each line.
 fn books(handler: &Handler) -> String {
     let mut all = Vec::new();
     let tables = handler.tables();
@@ -147,7 +147,7 @@ fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> 
     let file = dir.path().join("day.pcap");
     std::fs::write(&file, &capture).map_err(|e| Error::Failed(format!("{}: {e}", file.display())))?;
     let product = day.exchange.world().products[0].id.to_string();
-    let wanted = |instrument: &ExchangeInstrument| all || instrument.product == 0;
+    let is_selected = |instrument: &ExchangeInstrument| all || instrument.product == 0;
     let open = || {
         let mut handler = Handler::open(&config).map_err(fail)?;
         handler.subscribe(match all {
@@ -167,8 +167,8 @@ fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> 
         times.time(|| handler.replay(&file, None, &mut count)).map_err(fail)?;
         if n == 0 {
             text = books(&handler);
-            if let Some(what) = day.differs(&handler, wanted) {
-                return Err(Error::Failed(format!("fast handler: {what}")));
+            if let Some(difference) = day.differs(&handler, is_selected) {
+                return Err(Error::Failed(format!("fast handler: {difference}")));
             }
             let counters = handler.counters();
             if counters.refused > 0 || counters.gaps > 0 {
@@ -214,14 +214,14 @@ struct LatencyListener {
 impl Listener for LatencyListener {
     #[inline]
     fn on_book(&mut self, update: &BookUpdate<'_>) {
-        if !update.at.snapshot {
+        if !update.context.snapshot {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
-            note(&mut self.times, (now - update.at.ts_recv.0).max(1) as u64);
+            note(&mut self.times, (now - update.context.ts_recv.0).max(1) as u64);
         }
     }
 }
 
-/// Both lines of all channels over loopback, at a steady rate.
+/// Measures both lines of all channels over loopback, at a steady rate.
 fn latency(context: &BenchContext) -> Result<BenchRecord, Error> {
     let fail = |e: unitape_marketdata::Error| Error::Failed(format!("fast book-latency: {e}"));
     let rate = 20_000;
@@ -265,11 +265,11 @@ fn latency(context: &BenchContext) -> Result<BenchRecord, Error> {
     let differs = match dropped {
         0 if got != all => Some(format!("{got} of {all} packets")),
         0 => day.differs(&handler, |_| true),
-        // Nothing mends at the end of the day what was dropped there.
+        // Packets that were dropped at the end of the day cannot be recovered there.
         _ => None,
     };
-    if let Some(what) = differs {
-        return Err(Error::Failed(format!("fast book-latency: {what}")));
+    if let Some(difference) = differs {
+        return Err(Error::Failed(format!("fast book-latency: {difference}")));
     }
     let equal = match dropped {
         0 => "no datagram dropped by the kernel, all books at the end equal to the exchange's own".to_owned(),
@@ -286,7 +286,7 @@ fn latency(context: &BenchContext) -> Result<BenchRecord, Error> {
     let bytes = day.packets.iter().map(|p| p.bytes.len() as u64).sum();
     let record = repeats.record("fast", "book-latency", count, bytes, method);
     Ok(BenchRecord {
-        latency: Some(LatencyPercentiles::of(&clocked.times)),
+        latency: Some(LatencyPercentiles::from_times(&clocked.times)),
         rate_per_s: Some(rate.into()),
         threads: 2,
         ..record

@@ -1,5 +1,5 @@
-//! The messages of the FAST cases, passes over them, and what is hashed of their values: the product's way and the slow
-//! one.
+//! The messages of the FAST cases, passes over them, and the bytes of their values for a hash: from the product's
+//! decoder and from the slow twin.
 //!
 //! Like `passes.rs` this is compiled by `bench/peers` too.
 
@@ -19,7 +19,7 @@ pub struct FastMessageSet {
     /// The case.
     pub name: &'static str,
     /// Notes for a reader of the figure.
-    pub what: &'static str,
+    pub description: &'static str,
     /// They, read.
     pub templates: Arc<Templates>,
     /// The file of templates, for peers.
@@ -36,47 +36,49 @@ static COMPLEX: &[u8] = include_bytes!("../../../vectors/fast/mfast/complex30000
 static COMPLEX_XML: &[u8] = include_bytes!("../../../vectors/fast/mfast/example.xml");
 
 impl FastMessageSet {
-    /// A set by its name.
+    /// Loads the message set with this name.
     ///
     /// # Errors
-    /// The missing file, and the remedy.
+    /// Fails if a file is missing; the error says how to get the file.
     pub fn load(name: &str) -> Result<Self, String> {
-        let (name, what, xml, input) = match name {
+        let (name, description, xml, input) = match name {
             "cme" => {
                 let dir = samples()?.join("fast/cme");
                 let read = |file: &str| {
                     let path = dir.join(file);
                     std::fs::read(&path).map(Cow::Owned).map_err(|e| format!("{}: {e}", path.display()))
                 };
-                let what = "real packets of CME, whose dictionaries are reset before each";
-                (SETS[0], what, read("templates.xml")?, read("sampleMD_first2000.frames")?)
+                let description = "real packets of CME, whose dictionaries are reset before each";
+                (SETS[0], description, read("templates.xml")?, read("sampleMD_first2000.frames")?)
             }
             "complex30000" => {
-                let what = "mFAST's own set; its template resets dictionaries, so each message stands alone";
-                (SETS[1], what, Cow::Borrowed(COMPLEX_XML), Cow::Borrowed(COMPLEX))
+                let description =
+                    "mFAST's own set; its template resets dictionaries, so each message stands alone";
+                (SETS[1], description, Cow::Borrowed(COMPLEX_XML), Cow::Borrowed(COMPLEX))
             }
             _ => {
-                let what = "real messages of MOEX; their template has no dictionaries";
-                (SETS[2], what, Cow::Borrowed(MOEX_XML), Cow::Borrowed(MOEX))
+                let description = "real messages of MOEX; their template has no dictionaries";
+                (SETS[2], description, Cow::Borrowed(MOEX_XML), Cow::Borrowed(MOEX))
             }
         };
         let templates = Templates::load(&[TemplateFile { name: "templates.xml", content: &xml }]);
         let templates = Arc::new(templates.map_err(|e| e.to_string())?);
         let messages = ranges(&templates, &input, name == SETS[2])?;
-        Ok(Self { name, what, templates, xml, input, messages })
+        Ok(Self { name, description, templates, xml, input, messages })
     }
 
-    /// Bytes of all messages, without what is around them.
+    /// Sums the bytes of all messages without their framing.
     pub fn bytes(&self) -> u64 {
         self.messages.iter().map(|m| m.len() as u64).sum()
     }
 }
 
-/// Where the sample files are that cannot be in the project: `UNITAPE_SAMPLES`, `samples`, or beside the current directory.
+/// Finds the directory of the sample files that cannot be in the project: `UNITAPE_SAMPLES`, `samples`, or beside the
+/// current directory.
 fn samples() -> Result<PathBuf, String> {
     let has = |dir: &Path| dir.join("fast/cme/templates.xml").is_file();
-    let given = std::env::var_os("UNITAPE_SAMPLES").map(PathBuf::from);
-    let places = [given, Some("samples".into()), Some("../shared/data".into())];
+    let configured_dir = std::env::var_os("UNITAPE_SAMPLES").map(PathBuf::from);
+    let places = [configured_dir, Some("samples".into()), Some("../shared/data".into())];
     places.into_iter().flatten().find(|dir| has(dir)).ok_or_else(|| {
         "its messages are not free to be here: have UNITAPE_SAMPLES name a directory with fast/cme/templates.xml and \
          fast/cme/sampleMD_first2000.frames"
@@ -85,23 +87,23 @@ fn samples() -> Result<PathBuf, String> {
 }
 
 fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Range<usize>>, String> {
-    let (mut at, mut ranges) = (0, Vec::new());
+    let (mut offset, mut ranges) = (0, Vec::new());
     let mut decoder = Decoder::new(templates.clone());
-    while at < input.len() {
-        let head = input.get(at..at + 4).and_then(|h| h.try_into().ok());
+    while offset < input.len() {
+        let head = input.get(offset..offset + 4).and_then(|h| h.try_into().ok());
         let head: [u8; 4] = head.ok_or("the input ends inside a head")?;
-        at += 4;
+        offset += 4;
         let bytes = if moex {
             // A number; the message has its own end.
-            decoder.decode(&input[at..]).map_err(|e| e.to_string())?.bytes
+            decoder.decode(&input[offset..]).map_err(|e| e.to_string())?.bytes
         } else {
             u32::from_le_bytes(head) as usize
         };
-        if input.len() - at < bytes {
+        if input.len() - offset < bytes {
             return Err("the input ends inside a message".to_owned());
         }
-        ranges.push(at..at + bytes);
-        at += bytes;
+        ranges.push(offset..offset + bytes);
+        offset += bytes;
     }
     Ok(ranges)
 }
@@ -133,7 +135,7 @@ impl FastMessageSet {
 }
 
 impl FastMessageStream {
-    /// The messages.
+    /// Returns the messages.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         self.messages.iter().map(|message| &self.bytes[message.clone()])
     }
@@ -166,12 +168,13 @@ pub fn pass(decoder: &mut Decoder, stream: &FastMessageStream) -> FastPassResult
     pass
 }
 
-/// Decodes all messages and gives their values as bytes for a hash: `M` and the template's id; then values as `I` and
-/// eight bytes, `D`, eight of the mantissa and one of the exponent, `S` or `B`, four of the length and the text; `[`
-/// and four of the number of elements, `(` and `)` around each, `]`; groups in braces.
+/// Decodes all messages and writes their values as bytes for a hash. A message is `M` and the template's id, then its
+/// values. An integer is `I` and eight bytes. A decimal is `D`, eight bytes of the mantissa and one of the exponent. A
+/// text is `S` or `B`, four bytes of the length, and the text. A sequence is `[` and four bytes of the number of
+/// elements, `(` and `)` around each element, and `]`. Groups are in braces.
 ///
 /// # Errors
-/// A message that is bad.
+/// Fails if a message is bad.
 pub fn values(
     decoder: &mut Decoder,
     set: &FastMessageSet,
@@ -180,14 +183,14 @@ pub fn values(
     let (mut out, mut count, mut open) = (Vec::new(), 0, Vec::new());
     for message in &set.messages {
         decoder.reset();
-        let found = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
+        let decoded = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
         out.clear();
-        head(&mut out, set, found.template);
-        for item in found.items() {
+        head(&mut out, set, decoded.template);
+        for item in decoded.items() {
             match item {
                 MessageToken::Value(_, value) => {
                     count += 1;
-                    put(&mut out, value);
+                    write_value(&mut out, value);
                 }
                 MessageToken::Group(_) => {
                     out.push(b'{');
@@ -210,19 +213,19 @@ pub fn values(
     Ok(count)
 }
 
-/// The bytes of [`values`], from the slow twin.
+/// Makes the bytes of [`values`] with the slow twin.
 ///
 /// # Errors
-/// A message that is bad.
+/// Fails if a message is bad.
 pub fn slow_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Result<(), String> {
     let mut decoder = naive::Decoder::new(set.templates.clone(), true);
     let mut out = Vec::new();
     for message in &set.messages {
         decoder.reset();
-        let found = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
+        let decoded = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
         out.clear();
-        head(&mut out, set, found.template);
-        nodes(&mut out, &found.nodes);
+        head(&mut out, set, decoded.template);
+        nodes(&mut out, &decoded.nodes);
         each(&out);
     }
     Ok(())
@@ -236,7 +239,7 @@ fn head(out: &mut Vec<u8>, set: &FastMessageSet, template: usize) {
 fn nodes(out: &mut Vec<u8>, all: &[Node]) {
     for node in all {
         match node {
-            Node::Value(field, value) => put(out, plain(&field.kind, value)),
+            Node::Value(field, value) => write_value(out, to_field_value(&field.kind, value)),
             Node::Group(_, inside) => {
                 out.push(b'{');
                 nodes(out, inside);
@@ -256,7 +259,7 @@ fn nodes(out: &mut Vec<u8>, all: &[Node]) {
     }
 }
 
-fn plain<'v>(kind: &FieldEncoding, value: &'v Exact) -> FieldValue<'v> {
+fn to_field_value<'v>(kind: &FieldEncoding, value: &'v Exact) -> FieldValue<'v> {
     match value {
         Exact::Int(value) => FieldValue::UInt(*value as u64),
         Exact::Decimal { mantissa, exponent } => {
@@ -269,7 +272,7 @@ fn plain<'v>(kind: &FieldEncoding, value: &'v Exact) -> FieldValue<'v> {
     }
 }
 
-fn put(out: &mut Vec<u8>, value: FieldValue<'_>) {
+fn write_value(out: &mut Vec<u8>, value: FieldValue<'_>) {
     let mut text = |kind, text: &[u8]| {
         out.push(kind);
         out.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -293,7 +296,7 @@ fn number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Half of the fields: of each template every other one, its number the tag.
+/// Selects half of the fields: every other field of each template, with its number as its tag.
 pub fn half(templates: &Arc<Templates>) -> Result<Projection, String> {
     let mut projection = Projection::new(templates.clone());
     for template in templates.list() {
@@ -306,10 +309,10 @@ pub fn half(templates: &Arc<Templates>) -> Result<Projection, String> {
     Ok(projection)
 }
 
-/// The values of a projection as bytes for a hash, each after the two bytes of its tag.
+/// Writes the values of a projection as bytes for a hash, each value after the two bytes of its tag.
 ///
 /// # Errors
-/// A message that is bad.
+/// Fails if a message is bad.
 pub fn half_values(
     decoder: &mut Decoder,
     set: &FastMessageSet,
@@ -318,13 +321,13 @@ pub fn half_values(
     let (mut out, mut count) = (Vec::new(), 0);
     for message in &set.messages {
         decoder.reset();
-        let found = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
+        let decoded = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
         out.clear();
-        for cell in found.tagged_tokens() {
+        for cell in decoded.tagged_tokens() {
             if let TaggedToken::Value(tag, value) = cell {
                 count += 1;
                 out.extend_from_slice(&tag.to_le_bytes());
-                put(&mut out, value);
+                write_value(&mut out, value);
             }
         }
         each(&out);
@@ -332,10 +335,10 @@ pub fn half_values(
     Ok(count)
 }
 
-/// The bytes of [`half_values`], from all that the slow twin finds.
+/// Makes the bytes of [`half_values`] from all fields that the slow twin finds.
 ///
 /// # Errors
-/// A message that is bad.
+/// Fails if a message is bad.
 pub fn slow_half_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Result<(), String> {
     fn walk(out: &mut Vec<u8>, all: &[Node], path: &mut String, paths: &[String]) {
         for node in all {
@@ -345,7 +348,7 @@ pub fn slow_half_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Re
                 path.push_str(&field.name.local);
                 if let Some(n) = paths.iter().position(|p| p == path).filter(|n| n % 2 == 0) {
                     out.extend_from_slice(&(n as u16).to_le_bytes());
-                    put(out, plain(&field.kind, value));
+                    write_value(out, to_field_value(&field.kind, value));
                 }
                 path.truncate(outer);
                 continue;
@@ -367,9 +370,9 @@ pub fn slow_half_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Re
     let paths = paths.map_err(|e| e.to_string())?;
     for message in &set.messages {
         decoder.reset();
-        let found = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
+        let decoded = decoder.decode(&set.input[message.clone()]).map_err(|e| e.to_string())?;
         let mut out = Vec::new();
-        walk(&mut out, &found.nodes, &mut String::new(), &paths[found.template]);
+        walk(&mut out, &decoded.nodes, &mut String::new(), &paths[decoded.template]);
         each(&out);
     }
     Ok(())

@@ -34,7 +34,7 @@ pub fn run(
     Ok(())
 }
 
-/// The file's quotes, again and again, under a header that counts them.
+/// Repeats the file's quotes under a header that counts them.
 fn input(repeats: usize) -> Vec<u8> {
     let quotes = &FILE[RECORD..];
     let mut input = FILE[..RECORD].to_vec();
@@ -65,9 +65,11 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     };
     let mut times = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
-        let found = times.time(|| pass(&mut decoder, &input));
-        if found != expected {
-            return Err(Error::Failed(format!("fixed taq: {found:?} in a repeat, {expected:?} expected")));
+        let repeat_result = times.time(|| pass(&mut decoder, &input));
+        if repeat_result != expected {
+            return Err(Error::Failed(format!(
+                "fixed taq: {repeat_result:?} in a repeat, {expected:?} expected"
+            )));
         }
     }
     let method = "frame and read all 25 columns of each 98-byte record from memory: 3 numbers and 2 prices, the \
@@ -82,24 +84,24 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
 struct FixedPassResult {
     records: u64,
     faults: u64,
-    /// Over all values, so that none of them can be left out.
+    /// A sum over all values, so that the compiler cannot remove any value.
     sum: u64,
 }
 
 fn pass(decoder: &mut FixedWidthDecoder, input: &[u8]) -> FixedPassResult {
-    let (mut pass, mut at) = (FixedPassResult::default(), 0);
+    let (mut pass, mut offset) = (FixedPassResult::default(), 0);
     loop {
-        match decoder.next(input, at, 0, true) {
+        match decoder.next(input, offset, 0, true) {
             NextRecord::Record { span, end, .. } => {
                 pass.records += 1;
-                let of = decoder.values().iter().fold(0u64, |sum, v| sum.wrapping_add(number(*v)));
+                let value_sum = decoder.values().iter().fold(0u64, |sum, v| sum.wrapping_add(number(*v)));
                 // Places of text count from its record; the first byte tells the records apart.
-                pass.sum = pass.sum.wrapping_add(of ^ u64::from(input[span.start]));
-                at = end;
+                pass.sum = pass.sum.wrapping_add(value_sum ^ u64::from(input[span.start]));
+                offset = end;
             }
             NextRecord::Bad { end, .. } => {
                 pass.faults += 1;
-                at = end;
+                offset = end;
             }
             NextRecord::Incomplete { .. } | NextRecord::End => return pass,
         }
@@ -118,13 +120,15 @@ fn number(value: ColumnValue) -> u64 {
     }
 }
 
-/// The values of the file as text, hashed; an error where the twin has others.
+/// Hashes the values of the file as text. Fails if the twin has other values.
 fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
     let layout = decoder.layout().clone();
-    let (mut hash, mut at, mut text) = (HexSha256::default(), 0, Vec::new());
+    let (mut hash, mut offset, mut text) = (HexSha256::default(), 0, Vec::new());
     for slow in naive::decode(&layout, FILE) {
-        let NextRecord::Record { span, kind, end } = decoder.next(FILE, at, 0, true) else {
-            return Err(Error::Failed(format!("fixed taq: no record at byte {at}, where the twin has one")));
+        let NextRecord::Record { span, kind, end } = decoder.next(FILE, offset, 0, true) else {
+            return Err(Error::Failed(format!(
+                "fixed taq: no record at byte {offset}, where the twin has one"
+            )));
         };
         let record = &layout.records()[usize::from(kind)];
         let mut fields = Vec::new();
@@ -136,10 +140,10 @@ fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
                 fields.push((column.name().to_owned(), text.clone()));
             }
         }
-        if slow.what != Ok((record.name().to_owned(), fields)) {
-            return Err(Error::Failed(format!("fixed taq: at byte {at} the twin has {slow:?}")));
+        if slow.outcome != Ok((record.name().to_owned(), fields)) {
+            return Err(Error::Failed(format!("fixed taq: at byte {offset} the twin has {slow:?}")));
         }
-        at = end;
+        offset = end;
     }
     Ok(hash.hex())
 }
@@ -157,7 +161,7 @@ fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>,
     for (condition, mapping) in [("all columns kept", shipped), ("prices and sizes", lean)] {
         let format = Format::from_mapping(mapping)?;
         let mut expected = None;
-        for (way, mut worker) in [
+        for (path_name, mut worker) in [
             ("general", SourceDecoder::with_general_path(format.clone())?),
             ("batches", SourceDecoder::new(format)?),
         ] {
@@ -180,12 +184,12 @@ fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>,
             }
             let method = format!(
                 "records in memory, in blocks of 256 KiB, to finished bbo frames of {} bytes (mean) in the block's \
-                 arena, names known, {condition}; {way}; frames equal to the general way's",
+                 arena, names known, {condition}; {path_name}; frames equal to the general way's",
                 bytes as u64 / count
             );
             let record = times.record("fixed", "taq-events", count, input.len() as u64, method);
             records.push(BenchRecord {
-                condition: Some(format!("{condition}, {way}")),
+                condition: Some(format!("{condition}, {path_name}")),
                 input_sha256: Some(sha256(&input)),
                 output_sha256: Some(hash),
                 ..record
@@ -195,12 +199,12 @@ fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>,
     Ok(records)
 }
 
-/// The whole way: a file in the page cache becomes a tape in a fresh directory.
+/// Measures the whole way: a file in the page cache becomes a tape in a new directory.
 fn to_tape(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, Error> {
-    let place = context.fresh("taq-to-tape")?;
+    let scratch_dir = context.fresh("taq-to-tape")?;
     let input = input(repeats);
     let count = (input.len() / RECORD) as u64;
-    let (file, input_sha256, input_bytes) = (place.path().join("taq.txt"), sha256(&input), input.len());
+    let (file, input_sha256, input_bytes) = (scratch_dir.path().join("taq.txt"), sha256(&input), input.len());
     fs::write(&file, &input)?;
     drop(input);
     let mut times = [RepeatTimes::default(), RepeatTimes::default()];
@@ -208,7 +212,7 @@ fn to_tape(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, E
     // The first round warms up: page cache, memory, name tables.
     for round in 0..=context.repeats(5) {
         for (workers, times) in [1, 2].into_iter().zip(&mut times) {
-            let tape = place.path().join("tape");
+            let tape = scratch_dir.path().join("tape");
             let mapping = Mapping::load(LAYOUT)?;
             let feed = FileFeed {
                 name: "taq".to_owned(),
@@ -221,8 +225,9 @@ fn to_tape(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, E
             let outcome = times.time(|| consolidate(&tape, options))?;
             let s = &outcome.summary;
             if (s.messages, s.events, s.quarantined) != (count, count - 1, 0) {
-                let what = format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
-                return Err(Error::Failed(format!("fixed taq-to-tape: {what}, not {count} and one less")));
+                let message =
+                    format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
+                return Err(Error::Failed(format!("fixed taq-to-tape: {message}, not {count} and one less")));
             }
             let hash = tape_hash(&tape)?;
             if *expected.get_or_insert_with(|| hash.clone()) != hash {
@@ -241,7 +246,7 @@ fn to_tape(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, E
         BenchRecord {
             threads: workers,
             backing: Some("file".to_owned()),
-            place: Some(context.place.clone()),
+            place: Some(context.medium.clone()),
             input_sha256: Some(input_sha256.clone()),
             output_sha256: expected.clone(),
             ..record

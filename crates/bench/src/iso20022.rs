@@ -26,48 +26,48 @@ pub fn run(
 const BLOCK_BYTES: usize = 256 << 10;
 
 fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
-    let wrong = |what: String| Error::Failed(format!("iso20022 pacs008: {what}"));
+    let wrong = |reason: String| Error::Failed(format!("iso20022 pacs008: {reason}"));
     let count = context.pick(400, 60_000);
     let input = sample_messages(count as usize, 42);
     let head = sample_messages(count as usize / 10, 42);
     let format = Format::from_names("iso20022", "iso20022")?;
     let mut decoder = format.decoder()?;
     let mut block = Block::default();
-    let mut known = Dictionary::default();
+    let mut dictionary = Dictionary::default();
     // Names are known once they have been there, as to a worker that has run for a while.
     let mut names: Vec<(_, String)> = Vec::new();
-    let mut pass = |known: &Dictionary, input: &[u8], each: &mut dyn FnMut(&Block)| {
-        let (mut at, mut sum) = (0, Iso20022PassResult::default());
-        while at < input.len() {
-            let end = input.len().min(at + BLOCK_BYTES);
-            let cut = if end < input.len() { format.cut(&input[at..end]) } else { end - at };
+    let mut pass = |dictionary: &Dictionary, input: &[u8], each: &mut dyn FnMut(&Block)| {
+        let (mut offset, mut sum) = (0, Iso20022PassResult::default());
+        while offset < input.len() {
+            let end = input.len().min(offset + BLOCK_BYTES);
+            let cut = if end < input.len() { format.cut(&input[offset..end]) } else { end - offset };
             block.bytes.clear();
-            block.bytes.extend_from_slice(&input[at..at + cut]);
-            (block.base, block.eof) = (at as u64, at + cut == input.len());
-            decoder.decode(&mut block, 1, known, &DecodeOptions::default());
+            block.bytes.extend_from_slice(&input[offset..offset + cut]);
+            (block.base, block.eof) = (offset as u64, offset + cut == input.len());
+            decoder.decode(&mut block, 1, dictionary, &DecodeOptions::default());
             sum.tally = sum.tally.plus(block.tally);
             let words = block.arena.as_chunks::<8>().0;
             sum.sum = words.iter().fold(sum.sum, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
             each(&block);
-            at += cut;
+            offset += cut;
         }
         sum
     };
-    pass(&known, &input, &mut |block| {
+    pass(&dictionary, &input, &mut |block| {
         let name =
             |f: &unitape_feed::block::IdFixup| Some((f.dict, block.names.name(f.dict, f.id)?.to_owned()));
         names.extend(block.fixups.iter().filter_map(name));
     });
     for (dict, name) in names {
-        known.intern(dict, name.as_bytes()).map_err(|e| wrong(e.to_string()))?;
+        dictionary.intern(dict, name.as_bytes()).map_err(|e| wrong(e.to_string()))?;
     }
-    // The slow twin takes its time: it says what is right of a part that is checked once.
+    // The slow twin is slow, so it checks only a part, once.
     let mut fast = String::new();
-    pass(&known, &head, &mut |block| {
+    pass(&dictionary, &head, &mut |block| {
         for (_, _, frame) in unitape_model::frames(&block.arena) {
             let mut line = Vec::new();
             if let Some(event) = Event::new(frame) {
-                write_event(&mut line, &event, 0, &known, &EmptySourceLookup, EventLineDetail::Plain);
+                write_event(&mut line, &event, 0, &dictionary, &EmptySourceLookup, EventLineDetail::Plain);
             }
             // In order of name, as the twin writes them.
             let fields: BTreeMap<String, serde_json::Value> =
@@ -81,16 +81,16 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
         let differs = fast.lines().zip(slow.lines()).find(|(a, b)| a != b);
         return Err(wrong(format!("fast path and slow twin differ: {differs:?}")));
     }
-    let expected = pass(&known, &input, &mut |_| {});
+    let expected = pass(&dictionary, &input, &mut |_| {});
     let t = expected.tally;
     if (t.messages, t.events, t.quarantined) != (count, count, 0) || !input.starts_with(&head) {
         return Err(wrong(format!("{t:?}, not {count} messages and events")));
     }
     let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
-        let again = repeats.time(|| pass(&known, &input, &mut |_| {}));
-        if again != expected {
-            return Err(wrong(format!("{again:?} in a repeat, {expected:?} before")));
+        let repeat_result = repeats.time(|| pass(&dictionary, &input, &mut |_| {}));
+        if repeat_result != expected {
+            return Err(wrong(format!("{repeat_result:?} in a repeat, {expected:?} before")));
         }
     }
     let method = format!(
@@ -111,11 +111,12 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Iso20022PassResult {
     tally: MessageTally,
-    /// Over all events, so that none of them can be left out.
+    /// A sum over all events, so that the compiler cannot remove any event.
     sum: u64,
 }
 
-/// The events of the input, a line each, by the slow path: another parser, paths as text, arithmetic of its own.
+/// Writes the events of the input, one on each line, by the slow path: another parser, paths as text and its own
+/// arithmetic.
 fn slow_lines(input: &[u8]) -> Result<String, String> {
     const TX: &str = "Document/FIToFICstmrCdtTrf/CdtTrfTxInf";
     let text = std::str::from_utf8(input).map_err(|e| e.to_string())?;
@@ -123,8 +124,8 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
     for message in text.split("<?xml").skip(1) {
         let leaves = naive::leaves(format!("<?xml{message}").as_bytes())?;
         let get = |path: &str| {
-            let found = leaves.iter().find(|(p, _)| p == path);
-            found.map(|(_, value)| value.clone()).ok_or_else(|| format!("no {path}"))
+            let leaf = leaves.iter().find(|(p, _)| p == path);
+            leaf.map(|(_, value)| value.clone()).ok_or_else(|| format!("no {path}"))
         };
         let made = get("Document/FIToFICstmrCdtTrf/GrpHdr/CreDtTm")?;
         let amount = get(&format!("{TX}/IntrBkSttlmAmt"))?;
@@ -165,7 +166,7 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
     Ok(lines)
 }
 
-/// `2026-03-02T09:00:00.123+01:00` in nanoseconds since 1970, day by day.
+/// Converts `2026-03-02T09:00:00.123+01:00` to nanoseconds since 1970, day by day.
 fn slow_time(text: &str) -> Option<i64> {
     let part = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);

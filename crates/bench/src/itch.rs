@@ -31,7 +31,7 @@ pub fn run(
     Ok(())
 }
 
-/// The fast path, and the one field by field that it is compared with.
+/// Measures the fast path and compares it with the path that decodes field by field.
 fn case(
     context: &BenchContext,
     (case, mapping, condition): (&str, &str, &str),
@@ -41,7 +41,7 @@ fn case(
     let text = Mapping::load(mapping)?.text.replace("[itch]\n", "[itch]\nsession_date = \"2026-03-02\"\n");
     let format = Format::from_mapping(Mapping::parse(&text, mapping)?)?;
     let (mut records, mut expected) = (Vec::new(), None);
-    for (way, mut worker) in [
+    for (path_name, mut worker) in [
         ("field by field", SourceDecoder::with_general_path(format.clone())?),
         ("images", SourceDecoder::new(format)?),
     ] {
@@ -63,23 +63,26 @@ fn case(
         let mut times = RepeatTimes::default();
         for _ in 0..context.repeats(7) {
             let mut written = 0;
-            let again = times.time(|| worker.pass(&mut blocks, false, |arena| written += arena.len() as u64));
-            if (again, written) != (tally, bytes) {
-                return Err(Error::Failed(format!("itch {case}: {again:?} in a repeat, {tally:?} expected")));
+            let repeat_tally =
+                times.time(|| worker.pass(&mut blocks, false, |arena| written += arena.len() as u64));
+            if (repeat_tally, written) != (tally, bytes) {
+                return Err(Error::Failed(format!(
+                    "itch {case}: {repeat_tally:?} in a repeat, {tally:?} expected"
+                )));
             }
         }
         let (count, read) = (tally.messages, input.len() as u64);
         let tenths = |n: u64| format!("{}.{}", n / count, n * 10 / count % 10);
         let method = format!(
             "messages in memory ({} bytes each), in blocks of {} KiB, to finished frames ({} bytes each message) in the \
-             block's arena, names known, {condition}; {way}; frames of both ways equal",
+             block's arena, names known, {condition}; {path_name}; frames of both ways equal",
             tenths(read),
             BLOCK_BYTES >> 10,
             tenths(bytes),
         );
         let record = times.record("itch", case, count, read, method);
         records.push(BenchRecord {
-            condition: Some(format!("{condition}, {way}")),
+            condition: Some(format!("{condition}, {path_name}")),
             input_sha256: Some(sha256(&input)),
             output_sha256: Some(hash),
             ..record

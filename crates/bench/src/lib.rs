@@ -1,6 +1,6 @@
 //! The measurements of unitape itself: the figures of the docs.
 //!
-//! Every measurement checks itself: the output must equal that of the slow path, or the run ends with an error.
+//! Every measurement checks itself: the output must equal the slow path's output, or the run ends with an error.
 //! `docs/bench.md` describes the method. Nothing is printed here; the caller of [`run`] gets each record.
 
 mod answers;
@@ -55,10 +55,10 @@ const BENCHES: [(&str, &[&str], BenchFunction); 15] = [
 
 type BenchFunction = fn(&BenchContext, &mut dyn FnMut(BenchRecord) -> Result<(), Error>) -> Result<(), Error>;
 
-/// Runs what is wanted, and gives each record to `out`.
+/// Runs the selected benches and passes each record to `out`.
 ///
 /// # Errors
-/// When a measurement cannot be made or does not come out right, or when `out` refuses.
+/// Fails if a measurement cannot be made or gives a wrong result, or if `out` fails.
 pub fn run(
     options: BenchOptions,
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
@@ -73,10 +73,10 @@ pub fn run(
 }
 
 impl CaseSelection {
-    /// A bench, or a case as `bench/case`.
+    /// Parses the name of a bench, or of a case as `bench/case`.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// Fails if there is no bench or case with this name.
     pub fn parse(name: &str) -> Result<Self, Error> {
         let (bench, case) = name.split_once('/').map_or((name, None), |(b, c)| (b, Some(c)));
         let Some((_, cases, _)) = BENCHES.iter().find(|(n, ..)| *n == bench) else {
@@ -96,7 +96,7 @@ impl CaseSelection {
 mod tests {
     use super::*;
 
-    /// A typing error that measures nothing and exits 0 would go unnoticed in a script.
+    /// Fails if a mistyped name measures nothing and exits 0, because a script would not notice.
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
@@ -107,7 +107,7 @@ mod tests {
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match CaseSelection::parse(name) {
-                Err(Error::Usage(what)) => assert!(what.contains(says), "{what}"),
+                Err(Error::Usage(message)) => assert!(message.contains(says), "{message}"),
                 other => panic!("{other:?}"),
             }
         }

@@ -21,7 +21,7 @@ pub struct FixPassResult {
     pub sum: u64,
 }
 
-/// The product's way: one pass over the bytes of a message, then one look at each field.
+/// Runs the product's decoder: one pass over the bytes of a message, then one look at each field.
 pub fn fast_pass(
     tokens: &mut MessageTokenizer,
     input: &[u8],
@@ -30,11 +30,11 @@ pub fn fast_pass(
     let framer = FixFramer::default();
     let mut slots = FieldExtractor::new(wanted());
     let (mut typed, mut timestamps) = (TypedMessage::default(), value::TimestampReader::default());
-    let (mut pass, mut at) = (FixPassResult::default(), 0);
+    let (mut pass, mut offset) = (FixPassResult::default(), 0);
     loop {
-        match tokens.frame(&framer, input, at, true) {
+        match tokens.frame(&framer, input, offset, true) {
             NextFixFrame::Message(message) => {
-                at = message.span.end;
+                offset = message.span.end;
                 let (bytes, fields) = (message.span.slice(input), tokens.as_slice());
                 let Ok(filled) = slots.fill(bytes, fields) else {
                     pass.faults += 1;
@@ -49,14 +49,14 @@ pub fn fast_pass(
             }
             NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => {
                 pass.faults += 1;
-                at = span.end;
+                offset = span.end;
             }
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return pass,
         }
     }
 }
 
-/// The fields of the record, by slot.
+/// Selects the fields of the record, by slot.
 pub fn wanted() -> Arc<FieldSelection> {
     let parties = GroupSelection::new(453, &[448, 447, 452], &[802, 523, 803]);
     let entries = GroupSelection::new(268, &[279, 55, 269, 270, 451, 273, 83], &[58, 271, 272, 278]);
@@ -158,12 +158,12 @@ fn fill(
     faults
 }
 
-/// The slow path: a byte at a time, values by the standard library.
+/// Runs the slow path: one byte at a time, with values parsed by the standard library.
 pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassResult {
     let framer = FixFramer::default();
-    let (mut pass, mut at) = (FixPassResult::default(), 0);
+    let (mut pass, mut offset) = (FixPassResult::default(), 0);
     loop {
-        let span = match naive::frame(&framer, input, at) {
+        let span = match naive::frame(&framer, input, offset) {
             NextFixFrame::Message(message) => {
                 let bytes = message.span.slice(input);
                 match naive::tokens(&framer, bytes) {
@@ -188,7 +188,7 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassRe
             }
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return pass,
         };
-        at = span.end;
+        offset = span.end;
     }
 }
 
@@ -220,8 +220,8 @@ struct StdValueReader;
 impl ValueReader for StdValueReader {
     fn decimal(text: &[u8]) -> Option<(i64, i8)> {
         let text = std::str::from_utf8(text).ok()?;
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        Some((format!("{whole}{fraction}").parse().ok()?, -i8::try_from(fraction.len()).ok()?))
+        let (integer_digits, fraction) = text.split_once('.').unwrap_or((text, ""));
+        Some((format!("{integer_digits}{fraction}").parse().ok()?, -i8::try_from(fraction.len()).ok()?))
     }
 
     fn int(text: &[u8]) -> Option<i64> {
@@ -252,7 +252,7 @@ impl ValueReader for StdValueReader {
 mod tests {
     use super::*;
 
-    /// A twin that shares the fast path's mistakes would check nothing; both are compared with plain arithmetic.
+    /// Fails if the twin shares a mistake with the fast path. Both are compared with plain arithmetic.
     #[test]
     fn slow_values_are_right_where_calendars_go_wrong() {
         let day = 86_400 * 1_000_000_000;

@@ -66,7 +66,7 @@ pub struct BenchRecord {
     /// The ratio of the 99.99th percentiles to the control, over all repeats together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_p9999_to_raw: Option<f64>,
-    /// Median (of latencies, otherwise of the time) over that of the same alone: without readers, unloaded.
+    /// The median (of latencies, otherwise of the time) divided by the median without readers and without load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_alone: Option<f64>,
     /// The ratio of the 99.99th percentiles to the same alone.
@@ -99,9 +99,9 @@ pub struct BenchRecord {
     /// The limits for more workers, and their predicted times; with the figures of one worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ScalingModel>,
-    /// Hash of the input bytes; null if there are none.
+    /// The hash of the input bytes, or null if there is no input.
     pub input_sha256: Option<String>,
-    /// Hash of the output, checked against that of the slow path; null if there is none.
+    /// The hash of the output, checked against the slow path's hash. Null if there is no output.
     pub output_sha256: Option<String>,
     /// The method of the measurement.
     pub method: String,
@@ -110,16 +110,16 @@ pub struct BenchRecord {
     pub marks: Option<InstructionMarks>,
 }
 
-/// A stretch between two calls of [`mark`], for `cargo xtask instructions`.
+/// The part of a run between two calls of [`mark`], for `cargo xtask instructions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct InstructionMarks {
-    /// The number of the first call, from 0; the next call ends the stretch.
+    /// The number of the first call, from 0. The next call ends the part.
     pub from: u64,
     /// Operations in it.
     pub operations: u64,
 }
 
-/// A record that says its marks.
+/// A record with its marks.
 #[derive(Debug, Serialize)]
 pub struct MarkedRecord<'a> {
     /// The measurement.
@@ -142,15 +142,15 @@ pub struct LatencyPercentiles {
 }
 
 impl LatencyPercentiles {
-    /// The percentiles of the recorded times.
-    pub fn of(times: &LatencyHistogram) -> Self {
-        let at = |share| times.value_at_quantile(share);
+    /// Computes the percentiles of the recorded times.
+    pub fn from_times(times: &LatencyHistogram) -> Self {
+        let quantile_ns = |share| times.value_at_quantile(share);
         Self {
-            p50_ns: at(0.5),
-            p90_ns: at(0.9),
-            p99_ns: at(0.99),
-            p999_ns: at(0.999),
-            p9999_ns: at(0.9999),
+            p50_ns: quantile_ns(0.5),
+            p90_ns: quantile_ns(0.9),
+            p99_ns: quantile_ns(0.99),
+            p999_ns: quantile_ns(0.999),
+            p9999_ns: quantile_ns(0.9999),
             max_ns: times.max(),
         }
     }
@@ -159,12 +159,12 @@ impl LatencyPercentiles {
 /// Latencies in nanoseconds, to three digits, however many there are.
 pub type LatencyHistogram = Histogram<u64>;
 
-/// An empty one, for up to a minute.
+/// Makes an empty histogram for times up to a minute.
 pub fn histogram() -> LatencyHistogram {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("bounds in order")
 }
 
-/// Notes a latency; what is below or beyond the bounds is noted as the bound.
+/// Records a latency. A latency outside the bounds is recorded as the bound.
 #[inline]
 pub fn note(times: &mut LatencyHistogram, ns: u64) {
     times.saturating_record(ns.max(1));
@@ -177,12 +177,12 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 pub struct RepeatTimes {
     wall_ns: Vec<u64>,
     cpu_ns: u64,
-    /// The mark at which the last one that was timed here began.
+    /// The mark at which the last timed repeat began.
     mark: Option<u64>,
 }
 
 impl RepeatTimes {
-    /// Times one repeat.
+    /// Measures the time of one repeat.
     pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         self.mark = Some(mark());
         let (cpu, since) = (cpu_ns(), std::time::Instant::now());
@@ -193,22 +193,22 @@ impl RepeatTimes {
         result
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no repeats.
     pub fn is_empty(&self) -> bool {
         self.wall_ns.is_empty()
     }
 
-    /// The number of repeats.
+    /// Counts the repeats.
     pub fn len(&self) -> usize {
         self.wall_ns.len()
     }
 
-    /// Median time of a repeat.
+    /// Returns the median time of a repeat in nanoseconds.
     pub fn median_ns(&self) -> f64 {
-        let mut sorted = self.wall_ns.clone();
-        sorted.sort_unstable();
-        let n = sorted.len();
-        match (sorted.get(n / 2), sorted.get(n.saturating_sub(1) / 2)) {
+        let mut sorted_ns = self.wall_ns.clone();
+        sorted_ns.sort_unstable();
+        let n = sorted_ns.len();
+        match (sorted_ns.get(n / 2), sorted_ns.get(n.saturating_sub(1) / 2)) {
             (Some(a), Some(b)) => (a + b) as f64 / 2.0,
             _ => 0.0,
         }
@@ -220,7 +220,7 @@ impl RepeatTimes {
         self.cpu_ns += cpu_ns;
     }
 
-    /// The record of these repeats of `count` operations over `bytes` bytes, one thread, by `unitape`.
+    /// Makes the record of these repeats of `count` operations over `bytes` bytes, on one thread, by `unitape`.
     pub fn record(&self, bench: &str, case: &str, count: u64, bytes: u64, method: String) -> BenchRecord {
         let n = self.wall_ns.len().max(1);
         let median = self.median_ns();
@@ -269,23 +269,23 @@ impl RepeatTimes {
     }
 }
 
-/// Three decimals are more than any of this is good for.
+/// Rounds to three decimals, which is more than the accuracy of any figure here.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Begins or ends a stretch whose instructions are counted; its number, from 0.
+/// Begins or ends a part whose instructions are counted. Returns the number of the mark, from 0.
 ///
-/// `cargo xtask instructions` has callgrind cut its counts where this function is called, by its name. So it is never
-/// inlined, and has no more in it than a number.
+/// `cargo xtask instructions` has callgrind cut its counts at calls to this function, by its name. So it must never be
+/// inlined, and it holds only a number.
 #[inline(never)]
 pub fn mark() -> u64 {
     static MARKS: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: the calls are those of one thread.
+    // Relaxed: all calls are on one thread.
     MARKS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Processor time of this process so far, all threads.
+/// Returns the processor time of this process so far in nanoseconds, summed over all threads.
 pub fn cpu_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
@@ -301,13 +301,13 @@ impl HexSha256 {
         self.0.update(bytes);
     }
 
-    /// The hash of what was added.
+    /// Returns the hash of the added bytes in hexadecimal.
     pub fn hex(self) -> String {
         self.0.finalize().iter().map(|b| format!("{b:02x}")).collect()
     }
 }
 
-/// SHA-256 in hexadecimal.
+/// Computes the SHA-256 in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     let mut hash = HexSha256::default();
     hash.add(bytes);
@@ -318,7 +318,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// A median of an even number of repeats that takes the upper one flatters nobody but is no median.
+    /// Fails if the median of an even number of repeats is the upper of the two middle values.
     #[test]
     fn median_and_rates_are_those_of_the_definition() {
         let mut repeats = RepeatTimes::default();
@@ -330,26 +330,26 @@ mod tests {
         assert_eq!((r.ops_per_s, r.mb_per_s, r.repeats), (4_000_000.0, 2_000.0, 4));
     }
 
-    /// A record that names another stretch than that of its last repeat has the instructions of something else.
+    /// Fails if a record marks another part of the run than its last repeat.
     #[test]
     fn marks_are_those_of_the_last_repeat() {
         let mut repeats = RepeatTimes::default();
-        let of = |repeats: &RepeatTimes| repeats.record("b", "c", 7, 1, String::new()).marks;
-        assert_eq!(of(&repeats), None);
+        let marks_of = |repeats: &RepeatTimes| repeats.record("b", "c", 7, 1, String::new()).marks;
+        assert_eq!(marks_of(&repeats), None);
         let before = mark();
         repeats.time(|| ());
         let inside = repeats.time(mark);
         assert!(inside > before + 2, "marks are numbered one after the other");
-        assert_eq!(of(&repeats), Some(InstructionMarks { from: inside - 1, operations: 7 }));
+        assert_eq!(marks_of(&repeats), Some(InstructionMarks { from: inside - 1, operations: 7 }));
     }
 
-    /// Fields that are there only sometimes must come back as they went.
+    /// Fails if an optional field does not survive a round trip through JSON.
     #[test]
     fn a_record_comes_back_from_its_json() {
         let mut r = RepeatTimes::default().record("tape", "rtt", 1, 1, "m".to_owned());
         let mut times = histogram();
         (1..4).for_each(|ns| note(&mut times, ns));
-        for latency in [None, Some(LatencyPercentiles::of(&times))] {
+        for latency in [None, Some(LatencyPercentiles::from_times(&times))] {
             r.latency = latency;
             let text = serde_json::to_string(&r).unwrap();
             let back: BenchRecord = serde_json::from_str(&text).unwrap();
@@ -358,17 +358,17 @@ mod tests {
         }
     }
 
-    /// A latency beyond the bounds of the histogram must not be lost, it is the one that matters most.
+    /// Fails if a latency beyond the histogram's bounds is lost, because it matters most.
     #[test]
     fn latencies_beyond_the_bounds_stay_the_greatest() {
         let mut times = histogram();
         [0, 5, u64::MAX].into_iter().for_each(|ns| note(&mut times, ns));
-        let found = LatencyPercentiles::of(&times);
-        assert_eq!((times.len(), found.p50_ns), (3, 5));
-        assert!(found.max_ns >= LATENCY_NS_MAX);
+        let percentiles = LatencyPercentiles::from_times(&times);
+        assert_eq!((times.len(), percentiles.p50_ns), (3, 5));
+        assert!(percentiles.max_ns >= LATENCY_NS_MAX);
     }
 
-    /// The published vector of FIPS 180-2 for three bytes.
+    /// Checks the published vector of FIPS 180-2 for three bytes.
     #[test]
     fn sha256_is_that_of_the_standard() {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

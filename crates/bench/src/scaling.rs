@@ -8,8 +8,8 @@
 //!      preallocator, recorder, sums        threads of the tape, of which there is one each
 //! ```
 //!
-//! It knows nothing of cache lines that move between cores nor of the bandwidth of memory: it is what is to be reached,
-//! and the bytes moved beside it say what memory must give then.
+//! The model ignores cache lines that move between cores, and the bandwidth of memory. So its prediction is the best
+//! possible result, and the moved bytes beside it show the bandwidth that the result needs.
 
 use crate::record::rounded;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Nanoseconds and bytes of a message, by what takes them.
+/// Nanoseconds and bytes for each message, by the stage that takes them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ScalingModel {
@@ -30,7 +30,7 @@ pub struct ScalingModel {
     pub sequence_ns: f64,
     /// Processor time of the thread that makes memory ahead.
     pub keeper_ns: f64,
-    /// Processor time of the thread that makes the tape durable, and of the one that makes its sums.
+    /// Processor time of the thread that makes the tape durable, and of the thread that makes its sums.
     pub recorder_ns: f64,
     pub sums_ns: f64,
     /// Read or written in memory: the input for its hash and to be decoded, the tape zeroed, written and summed.
@@ -46,7 +46,7 @@ pub struct ScalingModel {
 }
 
 impl ScalingModel {
-    /// Fills in what follows from the rest.
+    /// Computes the fields that follow from the others.
     pub fn concluded(mut self) -> Self {
         self.serial_fraction = rounded(self.single() / self.workers_ns.max(f64::MIN_POSITIVE));
         for workers in [1, 2, 4, 16, 64] {
@@ -58,7 +58,7 @@ impl ScalingModel {
         self
     }
 
-    /// The longest of what one thread does at a time.
+    /// Returns the longest time of the parts that run on one thread.
     fn single(&self) -> f64 {
         [self.intake_ns, self.sequence_ns, self.keeper_ns, self.recorder_ns, self.sums_ns]
             .into_iter()
@@ -72,15 +72,15 @@ impl ScalingModel {
     }
 }
 
-/// Processor time of the threads of this process by name, in nanoseconds, while `work` is done: of those that it starts
-/// and ends too, but for their last milliseconds.
+/// Measures the processor time of the threads of this process by name, in nanoseconds, while `work` runs. It includes
+/// threads that `work` starts and ends, except for their last milliseconds.
 pub fn threads_ns<T>(work: impl FnOnce() -> T) -> (T, BTreeMap<String, u64>) {
-    let over = AtomicBool::new(false);
+    let is_finished = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let looker = scope.spawn(|| {
             let before = look();
             let mut latest = before.clone();
-            while !over.load(Ordering::Relaxed) {
+            while !is_finished.load(Ordering::Relaxed) {
                 std::thread::sleep(LOOK_EVERY);
                 latest.extend(look());
             }
@@ -92,23 +92,23 @@ pub fn threads_ns<T>(work: impl FnOnce() -> T) -> (T, BTreeMap<String, u64>) {
             by_name
         });
         let result = work();
-        over.store(true, Ordering::Relaxed);
+        is_finished.store(true, Ordering::Relaxed);
         (result, looker.join().unwrap_or_default())
     })
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Threads with their name and processor time; none where the system does not say.
+/// Lists the threads with their names and processor times. The list is empty if the system does not report them.
 fn look() -> BTreeMap<u32, (String, u64)> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return BTreeMap::new() };
-    let of = |task: fs::DirEntry| {
+    let read_thread = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm")).ok()?;
         let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
         let ns = times.split(' ').next()?.parse().ok()?;
         Some((task.file_name().to_str()?.parse().ok()?, (name.trim_end().to_owned(), ns)))
     };
-    tasks.flatten().filter_map(of).collect()
+    tasks.flatten().filter_map(read_thread).collect()
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// A prediction that forgot the cores said of two cores what only four give.
+    /// Fails if the prediction forgets the number of cores, as it once did for two cores.
     #[test]
     fn workers_help_while_there_are_cores_and_nothing_single_is_longer() {
         let m = model().concluded();
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!((m.serial_fraction, m.predicted_gb_per_s[&1]), (0.1, 2.469));
     }
 
-    /// A thread that is gone when somebody looks was counted as nothing.
+    /// Fails if a thread that has already ended is counted as nothing.
     #[test]
     #[cfg(target_os = "linux")]
     fn threads_that_end_meanwhile_are_counted() {

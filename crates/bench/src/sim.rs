@@ -1,4 +1,4 @@
-//! `bench sim`: a simulated day, so that it is known what the other figures are not limited by.
+//! `bench sim`: a simulated day. Its speed shows that it does not limit the other figures.
 
 use crate::context::BenchContext;
 use crate::error::Error;
@@ -35,13 +35,13 @@ pub fn run(
                     bytes += arena.len() as u64;
                 }
             });
-            // Labels, positions and counts depend on every event: one that differs shows.
+            // Labels, positions and counts depend on every event, so a different event shows.
             let mut truth = Vec::new();
             sim.write_truth(&mut truth)?;
             let mut hash = HexSha256::default();
             hash.add(&truth);
-            let found = (sim.events(), bytes, hash.hex());
-            if *expected.get_or_insert_with(|| found.clone()) != found {
+            let outcome = (sim.events(), bytes, hash.hex());
+            if *expected.get_or_insert_with(|| outcome.clone()) != outcome {
                 return Err(Error::Failed(format!("sim {case}: the days of two runs differ")));
             }
         }

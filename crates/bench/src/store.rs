@@ -18,13 +18,13 @@ pub fn run(
     context: &BenchContext,
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let place = context.fresh("store")?;
-    let (tape, store) = (place.path().join("tape"), place.path().join("store"));
+    let scratch_dir = context.fresh("store")?;
+    let (tape, store) = (scratch_dir.path().join("tape"), scratch_dir.path().join("store"));
     let rows = context.pick(20_000, 4_000_000);
     make_tape(&tape, rows)?;
     let input = hash_of_tape(&tape)?;
-    let with = |r: BenchRecord, output: &str| BenchRecord {
-        place: Some(context.place.clone()),
+    let with_hashes = |r: BenchRecord, output: &str| BenchRecord {
+        place: Some(context.medium.clone()),
         input_sha256: Some(input.clone()),
         output_sha256: Some(output.to_owned()),
         ..r
@@ -52,7 +52,7 @@ pub fn run(
         let method = "a tape of best quotes and trades of 1,000 instruments at 4 venues, in the page cache, to a sealed \
                       day in a fresh store: ids to tokens, columns, encrypted in three classes, flushed; a scan of it gives the tape, \
                       compared by hash of every frame and name";
-        out(with(ingest.record("store", "ingest", rows, raw, method.to_owned()), &output))?;
+        out(with_hashes(ingest.record("store", "ingest", rows, raw, method.to_owned()), &output))?;
     }
     if context.wants("store", "scan") {
         let mut times = RepeatTimes::default();
@@ -65,13 +65,13 @@ pub fn run(
         }
         let method = "all events of the day, from the page cache, as frames of 64 bytes in the order of the tape: \
                       opened, columns to frames, merged by ordinal; not to columns";
-        out(with(times.record("store", "scan", rows, raw, method.to_owned()), &output))?;
+        out(with_hashes(times.record("store", "scan", rows, raw, method.to_owned()), &output))?;
     }
     if context.wants("store", "size") {
         let method = "bytes of the files of the day and the dictionary over its rows: event time, venue, instrument, \
                       prices, quantities, and for each row its ordinal and position on the tape";
         let record = ingest.record("store", "size", rows, raw, method.to_owned());
-        out(with(
+        out(with_hashes(
             BenchRecord { bytes_per_row: Some(rounded(bytes as f64 / rows as f64)), ..record },
             &output,
         ))?;
@@ -79,7 +79,8 @@ pub fn run(
     Ok(())
 }
 
-/// Best quotes and trades: instruments wander on a grid of ticks, nine quotes to a trade.
+/// Writes a tape of best quotes and trades. The instruments' prices wander on a grid of ticks, with nine quotes to a
+/// trade.
 pub fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
     let mut writer = Writer::open(dir, TapeId(0x570), WriterOptions::default())?.0;
     let mut rng = Rng::new(7);
@@ -95,8 +96,8 @@ pub fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
     let mut ts = 1_710_144_000_000_000_000;
     for n in 0..rows {
         // A few instruments have most of the events.
-        let of = rng.below(INSTRUMENTS) * rng.below(INSTRUMENTS) / INSTRUMENTS;
-        let mid = &mut mids[of as usize];
+        let instrument_index = rng.below(INSTRUMENTS) * rng.below(INSTRUMENTS) / INSTRUMENTS;
+        let mid = &mut mids[instrument_index as usize];
         *mid = (*mid + rng.below(3) as i64 - 1).max(10);
         ts += rng.below(2 * DAY_NS / 3 / rows) as i64;
         let kind = if n % 10 == 9 { EventKind::Trade } else { EventKind::Bbo };
@@ -105,7 +106,10 @@ pub fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
         let px = |ticks: i64| EventValue::Price(Price(ticks * 10_000_000));
         let mut qty = || EventValue::Decimal(Decimal::new(1 + rng.below(99) as i64, 2).expect("small"));
         set(EventField::Venue, EventValue::Sym(NameKind::Venue, venues[(n % 4) as usize]))?;
-        set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instruments[of as usize].0))?;
+        set(
+            EventField::Instr,
+            EventValue::Sym(NameKind::Instrument, instruments[instrument_index as usize].0),
+        )?;
         if kind == EventKind::Bbo {
             set(EventField::Bid, px(*mid - 1))?;
             set(EventField::BidQty, qty())?;
@@ -130,21 +134,21 @@ pub fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
 const INSTRUMENTS: u64 = 1_000;
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Gives a name its id, with its definition at the end of `unit`.
+/// Defines a name and appends its definition to `unit`. Returns the id.
 fn define(
     names: &mut unitape_model::Dictionary,
     dict: NameKind,
     name: &str,
     unit: &mut Vec<u8>,
 ) -> Result<u32, Error> {
-    let at = unit.len();
+    let offset = unit.len();
     let refused = |e: unitape_model::Refusal| Error::Failed(e.to_string());
-    let id = names.resolve(dict, name.as_bytes(), at).map_err(refused)?;
+    let id = names.resolve(dict, name.as_bytes(), offset).map_err(refused)?;
     EventBuilder::define(unit, dict, id, name).map_err(refused)?;
     Ok(id)
 }
 
-/// Adds an event: its place, its frame without ids, and the names of the ids.
+/// Adds an event: its ordinal, its frame without ids, and the names of the ids.
 fn add(hash: &mut HexSha256, ordinal: u64, frame: &[u8], instrument: &str, venue: &str) {
     hash.add(&ordinal.to_le_bytes());
     hash.add(&frame[..32]);

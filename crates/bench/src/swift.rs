@@ -24,22 +24,22 @@ pub fn run(
     Ok(())
 }
 
-/// MT103, MT202, MT541 and MT940 in turn.
+/// Makes sample messages MT103, MT202, MT541 and MT940 in turn.
 fn messages(context: &BenchContext, full: u64) -> Vec<u8> {
     sample_messages(context.pick(400, full) as usize, 42)
 }
 
 fn typed(context: &BenchContext) -> Result<BenchRecord, Error> {
-    // The slow twin takes its time: it says what is right of a part that is checked once, message by message alike.
+    // The slow twin is slow, so it checks only a part, once, message by message.
     let input = messages(context, 400_000);
     let mut fields = SwiftFieldTokenizer::new();
     let head = messages(context, 40_000);
     let (mut slow, mut fast) = (HexSha256::default(), HexSha256::default());
     let expected = slow_pass(&head, |_| true, |value| slow.add(&value.number.to_le_bytes()));
-    let found = fast_pass(&mut fields, &head, |_| true, |value| fast.add(&value.number.to_le_bytes()));
+    let fast_result = fast_pass(&mut fields, &head, |_| true, |value| fast.add(&value.number.to_le_bytes()));
     let (slow, fast) = (slow.hex(), fast.hex());
-    if (expected, &slow) != (found, &fast) || !input.starts_with(&head) {
-        return Err(Error::Failed(format!("swift typed: fast path {found:?}, slow twin {expected:?}")));
+    if (expected, &slow) != (fast_result, &fast) || !input.starts_with(&head) {
+        return Err(Error::Failed(format!("swift typed: fast path {fast_result:?}, slow twin {expected:?}")));
     }
     let expected = fast_pass(&mut fields, &input, |_| true, |_| {});
     if expected.faults > 0 {
@@ -47,9 +47,11 @@ fn typed(context: &BenchContext) -> Result<BenchRecord, Error> {
     }
     let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
-        let again = repeats.time(|| fast_pass(&mut fields, &input, |_| true, |_| {}));
-        if again != expected {
-            return Err(Error::Failed(format!("swift typed: {again:?} in a repeat, {expected:?} before")));
+        let repeat_result = repeats.time(|| fast_pass(&mut fields, &input, |_| true, |_| {}));
+        if repeat_result != expected {
+            return Err(Error::Failed(format!(
+                "swift typed: {repeat_result:?} in a repeat, {expected:?} before"
+            )));
         }
     }
     let method = format!(
@@ -61,12 +63,13 @@ fn typed(context: &BenchContext) -> Result<BenchRecord, Error> {
     Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(fast), ..record })
 }
 
-/// The whole way: a file in the page cache becomes a tape in a fresh directory.
+/// Measures the whole way: a file in the page cache becomes a tape in a new directory.
 fn to_tape(context: &BenchContext) -> Result<Vec<BenchRecord>, Error> {
-    let place = context.fresh("swift-to-tape")?;
+    let scratch_dir = context.fresh("swift-to-tape")?;
     let input = messages(context, 400_000);
     let count = context.pick(400, 400_000);
-    let (file, input_sha256, input_bytes) = (place.path().join("messages.rje"), sha256(&input), input.len());
+    let (file, input_sha256, input_bytes) =
+        (scratch_dir.path().join("messages.rje"), sha256(&input), input.len());
     fs::write(&file, &input)?;
     drop(input);
     let mut repeats = [RepeatTimes::default(), RepeatTimes::default()];
@@ -74,7 +77,7 @@ fn to_tape(context: &BenchContext) -> Result<Vec<BenchRecord>, Error> {
     // The first round warms up: page cache, memory, name tables.
     for round in 0..=context.repeats(5) {
         for (workers, times) in [1, 2].into_iter().zip(&mut repeats) {
-            let tape = place.path().join("tape");
+            let tape = scratch_dir.path().join("tape");
             let format = Format::from_names("swift", "swift-mt")?;
             let feed = FileFeed { name: "swift".to_owned(), format, files: vec![file.clone()] };
             let options = ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() };
@@ -83,8 +86,9 @@ fn to_tape(context: &BenchContext) -> Result<Vec<BenchRecord>, Error> {
             let outcome = times.time(|| consolidate(&tape, options))?;
             let s = &outcome.summary;
             if (s.messages, s.events, s.quarantined) != (count, count, 0) {
-                let what = format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
-                return Err(Error::Failed(format!("swift to-tape: {what}, not {count}, {count}, 0")));
+                let message =
+                    format!("{} messages, {} events, {} refused", s.messages, s.events, s.quarantined);
+                return Err(Error::Failed(format!("swift to-tape: {message}, not {count}, {count}, 0")));
             }
             let hash = tape_hash(&tape)?;
             if *expected.get_or_insert_with(|| hash.clone()) != hash {
@@ -103,7 +107,7 @@ fn to_tape(context: &BenchContext) -> Result<Vec<BenchRecord>, Error> {
         BenchRecord {
             threads: workers,
             backing: Some("file".to_owned()),
-            place: Some(context.place.clone()),
+            place: Some(context.medium.clone()),
             input_sha256: Some(input_sha256.clone()),
             output_sha256: expected.clone(),
             ..record

@@ -29,8 +29,8 @@ pub struct MeasuredComponent<'a> {
     pub number: u64,
 }
 
-/// A component as a number: amounts by mantissa and exponent, days and times by their own, text by its length and
-/// first byte.
+/// Converts a component to a number: amounts by mantissa and exponent, dates and times by their value, text by its
+/// length and first byte.
 #[inline]
 fn number(part: &SwiftComponent, value: &[u8]) -> u64 {
     match part.kind {
@@ -44,13 +44,13 @@ fn number(part: &SwiftComponent, value: &[u8]) -> u64 {
     }
 }
 
-/// Text as a number.
+/// Converts text to a number.
 #[inline]
 fn words(text: &[u8]) -> u64 {
     text.len() as u64 ^ u64::from(text.first().copied().unwrap_or(0)) << 32
 }
 
-/// A component as a number, by the standard library.
+/// Converts a component to a number with the standard library.
 fn slow_number(kind: SubfieldFormat, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
     let text = value.get(start..end)?;
     let text_of = std::str::from_utf8(text).ok()?;
@@ -63,14 +63,14 @@ fn slow_number(kind: SubfieldFormat, value: &[u8], (start, end): (usize, usize))
     };
     match kind {
         SubfieldFormat::Amount => {
-            let (whole, decimals) = text_of.split_once(',').unwrap_or((text_of, ""));
-            let mantissa: u64 = format!("{whole}{decimals}").parse().ok()?;
+            let (integer_digits, decimals) = text_of.split_once(',').unwrap_or((text_of, ""));
+            let mantissa: u64 = format!("{integer_digits}{decimals}").parse().ok()?;
             Some(mantissa << 6 | decimals.len() as u64)
         }
         SubfieldFormat::Date | SubfieldFormat::ValueDate => {
             day(2000 + text_of.get(..2)?.parse::<i64>().ok()?, text_of.get(2..4)?, text_of.get(4..)?)
         }
-        // The year is that of the value date before it, in these messages.
+        // In these messages, the year is the year of the value date before it.
         SubfieldFormat::EntryDate => {
             let year = std::str::from_utf8(value.get(..2)?).ok()?;
             day(2000 + year.parse::<i64>().ok()?, text_of.get(..2)?, text_of.get(2..)?)
@@ -87,21 +87,22 @@ fn slow_number(kind: SubfieldFormat, value: &[u8], (start, end): (usize, usize))
     }
 }
 
-/// The product's way: every wanted field of every message taken apart, every component a value.
+/// Runs the product's decoder: splits every wanted field of every message into components and reads each component's
+/// value.
 pub fn fast_pass(
     fields: &mut SwiftFieldTokenizer,
     input: &[u8],
-    wanted: impl Fn(SwiftTag) -> bool,
+    is_selected: impl Fn(SwiftTag) -> bool,
     mut each: impl FnMut(MeasuredComponent<'_>),
 ) -> SwiftPassResult {
     let framer = SwiftFramer::default();
-    let (mut pass, mut at, mut parts) = (SwiftPassResult::default(), 0, SwiftComponents::default());
+    let (mut pass, mut offset, mut parts) = (SwiftPassResult::default(), 0, SwiftComponents::default());
     loop {
-        match fields.frame(&framer, input, at, true) {
+        match fields.frame(&framer, input, offset, true) {
             NextSwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 for token in fields.as_slice() {
-                    if !wanted(token.tag) {
+                    if !is_selected(token.tag) {
                         continue;
                     }
                     let value = token.slice(text);
@@ -120,41 +121,41 @@ pub fn fast_pass(
                 }
                 pass.fields += fields.as_slice().len() as u64;
                 pass.messages += 1;
-                at = message.span.end;
+                offset = message.span.end;
             }
             NextSwiftFrame::Bad { span, .. } => {
                 pass.faults += 1;
-                at = span.end;
+                offset = span.end;
             }
             NextSwiftFrame::Incomplete { .. } | NextSwiftFrame::End => return pass,
         }
     }
 }
 
-/// The slow path: a byte at a time, the notation of the standard read literally.
+/// Runs the slow path: one byte at a time, with the notation of the standard read literally.
 pub fn slow_pass(
     input: &[u8],
-    wanted: impl Fn(SwiftTag) -> bool,
+    is_selected: impl Fn(SwiftTag) -> bool,
     mut each: impl FnMut(MeasuredComponent<'_>),
 ) -> SwiftPassResult {
     let framer = SwiftFramer::default();
-    let (mut pass, mut at) = (SwiftPassResult::default(), 0);
+    let (mut pass, mut offset) = (SwiftPassResult::default(), 0);
     loop {
-        let span = match naive::frame(&framer, input, at) {
+        let span = match naive::frame(&framer, input, offset) {
             NextSwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 let tokens = naive::tokens(text);
                 for token in &tokens {
                     let name = String::from_utf8_lossy(token.name(text)).into_owned();
                     let (tag, value) = (SwiftTag::new(name.as_bytes()), token.slice(text));
-                    if !wanted(tag) {
+                    if !is_selected(tag) {
                         continue;
                     }
                     match naive_parts::split(&name, value) {
                         None => {}
                         Some(Err(())) => pass.faults += 1,
-                        Some(Ok(found)) => {
-                            for (_, kind, start, end) in found {
+                        Some(Ok(components)) => {
+                            for (_, kind, start, end) in components {
                                 match slow_number(kind, value, (start, end)) {
                                     Some(number) => {
                                         pass.parts += 1;
@@ -182,6 +183,6 @@ pub fn slow_pass(
             }
             NextSwiftFrame::Incomplete { .. } | NextSwiftFrame::End => return pass,
         };
-        at = span.end;
+        offset = span.end;
     }
 }

@@ -37,7 +37,7 @@ pub struct TypedMessage {
     pub entries: u32,
     pub parts: [TypedGroupEntry; PARTS],
     /// The tags that were seen, a bit each, so that the first of a repeated tag counts.
-    seen: u16,
+    seen_tags: u16,
 }
 
 /// One entry of a group: a party, or a market data entry.
@@ -65,9 +65,9 @@ pub trait ValueReader {
     fn decimal(text: &[u8]) -> Option<(i64, i8)>;
     /// Digits, maybe with a sign.
     fn int(text: &[u8]) -> Option<i64>;
-    /// UTCTimestamp in nanoseconds since 1970.
+    /// Parses a UTCTimestamp to nanoseconds since 1970.
     fn timestamp(text: &[u8]) -> Option<i64>;
-    /// UTCTimeOnly in nanoseconds since midnight.
+    /// Parses a UTCTimeOnly to nanoseconds since midnight.
     fn time(text: &[u8]) -> Option<i64>;
 }
 
@@ -79,10 +79,10 @@ impl TypedMessage {
         (self.price, self.price_exponent, self.quantity, self.quantity_exponent) = (0, 0, 0, 0);
         (self.id, self.symbol, self.account) = ([0; 16], [0; 16], [0; 16]);
         (self.msg_type, self.side, self.fields) = ([0; 8], 0, 0);
-        (self.stated, self.entries, self.seen) = (0, 0, 0);
+        (self.stated, self.entries, self.seen_tags) = (0, 0, 0);
     }
 
-    /// Takes one field after the other, as a list of fields gives them; false where its value is not of its type.
+    /// Takes one field after another from a list of fields. Returns false if a value is not of its field's type.
     #[inline(always)]
     pub fn field<V: ValueReader>(&mut self, tag: u32, value: &[u8]) -> bool {
         self.fields += 1;
@@ -110,25 +110,25 @@ impl TypedMessage {
             1181 => 10,
             _ => return true,
         };
-        if self.seen & 1 << bit != 0 {
+        if self.seen_tags & 1 << bit != 0 {
             return true;
         }
-        self.seen |= 1 << bit;
+        self.seen_tags |= 1 << bit;
         match bit {
-            0 => put(&mut self.msg_type, value),
+            0 => copy_text(&mut self.msg_type, value),
             1 | 10 => V::int(value).map(|v| self.sequence = v).is_some(),
             2 => V::timestamp(value).map(|v| self.sent_ns = v).is_some(),
             3 => V::timestamp(value).map(|v| self.transacted_ns = v).is_some(),
             4 => V::decimal(value).map(|v| (self.price, self.price_exponent) = v).is_some(),
             5 => V::decimal(value).map(|v| (self.quantity, self.quantity_exponent) = v).is_some(),
             6 => value.first().map(|v| self.side = *v).is_some(),
-            7 => put(&mut self.id, value),
-            8 => put(&mut self.symbol, value),
-            _ => put(&mut self.account, value),
+            7 => copy_text(&mut self.id, value),
+            8 => copy_text(&mut self.symbol, value),
+            _ => copy_text(&mut self.account, value),
         }
     }
 
-    /// A cheap sum over the record, so that the timed loop cannot leave any of it out.
+    /// Computes a cheap sum over the record, so that the compiler cannot remove a part of it from the timed loop.
     #[inline(always)]
     pub fn sum(&self) -> u64 {
         let mut sum = u64::from_le_bytes(self.msg_type)
@@ -151,7 +151,7 @@ impl TypedMessage {
         sum
     }
 
-    /// The record as bytes, little-endian, for hashing.
+    /// Writes the record as little-endian bytes for hashing.
     pub fn bytes(&self) -> [u8; TYPED_BYTES] {
         let mut out = [0; TYPED_BYTES];
         let parts: [&[u8]; 15] = [
@@ -171,16 +171,18 @@ impl TypedMessage {
             &self.price_exponent.to_le_bytes(),
             &self.quantity_exponent.to_le_bytes(),
         ];
-        let mut at = 0;
-        let mut put = |bytes: &[u8]| {
-            out[at..at + bytes.len()].copy_from_slice(bytes);
-            at += bytes.len();
+        let mut offset = 0;
+        let mut write_bytes = |bytes: &[u8]| {
+            out[offset..offset + bytes.len()].copy_from_slice(bytes);
+            offset += bytes.len();
         };
-        parts.into_iter().for_each(&mut put);
+        parts.into_iter().for_each(&mut write_bytes);
         for part in self.parts.iter().take(self.entries as usize) {
-            [part.number, part.price, part.change, part.time_ns].iter().for_each(|v| put(&v.to_le_bytes()));
-            put(&part.id);
-            put(&[part.price_exponent as u8, part.change_exponent as u8, part.kind, part.action]);
+            [part.number, part.price, part.change, part.time_ns]
+                .iter()
+                .for_each(|v| write_bytes(&v.to_le_bytes()));
+            write_bytes(&part.id);
+            write_bytes(&[part.price_exponent as u8, part.change_exponent as u8, part.kind, part.action]);
         }
         out
     }
@@ -191,7 +193,7 @@ impl TypedGroupEntry {
     #[inline(always)]
     pub fn field<V: ValueReader>(&mut self, tag: u32, value: &[u8]) -> bool {
         match tag {
-            448 | 55 => put(&mut self.id, value),
+            448 | 55 => copy_text(&mut self.id, value),
             447 | 269 => value.first().map(|v| self.kind = *v).is_some(),
             279 => value.first().map(|v| self.action = *v).is_some(),
             452 | 83 => V::int(value).map(|v| self.number = v).is_some(),
@@ -216,13 +218,13 @@ impl TypedGroupEntry {
 
 #[inline(always)]
 fn words(text: &[u8; 16]) -> u64 {
-    let both = u128::from_le_bytes(*text);
-    both as u64 ^ (both >> 64) as u64
+    let bits = u128::from_le_bytes(*text);
+    bits as u64 ^ (bits >> 64) as u64
 }
 
 /// Copies text that fits.
 #[inline(always)]
-fn put<const N: usize>(to: &mut [u8; N], value: &[u8]) -> bool {
+fn copy_text<const N: usize>(to: &mut [u8; N], value: &[u8]) -> bool {
     match to.get_mut(..value.len()) {
         Some(part) => {
             part.copy_from_slice(value);

@@ -77,11 +77,12 @@ fn measure(
             }
         });
         let mut fast = HexSha256::default();
-        let found = alerts.len();
+        let alert_count = alerts.len();
         alerts.drain(..).for_each(|alert| add(&mut fast, alert));
         if fast.hex() != slow {
-            let what = format!("watch {case}: {found} alerts, the slow twin gives {expected}, or others");
-            return Err(Error::Failed(what));
+            let message =
+                format!("watch {case}: {alert_count} alerts, the slow twin gives {expected}, or others");
+            return Err(Error::Failed(message));
         }
     }
     let method = format!(
@@ -96,7 +97,7 @@ fn measure(
     Ok(BenchRecord { input_sha256: Some(input.hash.clone()), output_sha256: Some(slow), ..record })
 }
 
-/// Adds the fields of an alert that the twin gives: all but the detail, which is for people.
+/// Adds the fields of an alert that the twin also has: all but the detail, which is for people.
 fn add(hash: &mut HexSha256, alert: Alert) {
     let mut line = Vec::new();
     Alert { detail: serde_json::Value::Null, ..alert }.write_json(&mut line, None);

@@ -18,8 +18,8 @@ pub struct SentBlockReader<S> {
     channel: BufReader<S>,
     sizes: Vec<u32>,
     /// Blocks that came before they were asked for; `None` if the server cannot read one.
-    kept: BTreeMap<u32, Option<Vec<u8>>>,
-    kept_bytes: u64,
+    early_blocks: BTreeMap<u32, Option<Vec<u8>>>,
+    early_bytes: u64,
 }
 
 impl<S: Read + Write> SentBlockReader<S> {
@@ -32,7 +32,7 @@ impl<S: Read + Write> SentBlockReader<S> {
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the server's ticket is none"))?;
         let mut channel = BufReader::with_capacity(1 << 18, stream);
         channel.get_mut().write_all(&[&DATA_MAGIC[..], &ticket].concat())?;
-        Ok(Self { channel, sizes: sizes.to_vec(), kept: BTreeMap::new(), kept_bytes: 0 })
+        Ok(Self { channel, sizes: sizes.to_vec(), early_blocks: BTreeMap::new(), early_bytes: 0 })
     }
 
     /// Asks for a block and those behind it, and keeps them all.
@@ -41,20 +41,20 @@ impl<S: Read + Write> SentBlockReader<S> {
         for (index, size) in (first..).zip(&self.sizes[first as usize..]) {
             bytes += u64::from(*size);
             // One that is there already would come twice.
-            if count > 0 && (bytes > REQUEST_BYTES || self.kept.contains_key(&index)) {
+            if count > 0 && (bytes > REQUEST_BYTES || self.early_blocks.contains_key(&index)) {
                 break;
             }
             count += 1;
         }
-        while self.kept_bytes + bytes > KEPT_BYTES_MAX {
-            let Some((_, block)) = self.kept.pop_first() else { break };
-            self.kept_bytes -= block.map_or(0, |block| block.len() as u64);
+        while self.early_bytes + bytes > KEPT_BYTES_MAX {
+            let Some((_, block)) = self.early_blocks.pop_first() else { break };
+            self.early_bytes -= block.map_or(0, |block| block.len() as u64);
         }
         self.channel.get_mut().write_all(&BlockRequest { first, count }.encode())?;
         for index in first..first + count {
             let block = self.receive(index)?;
-            self.kept_bytes += block.as_ref().map_or(0, |block| block.len() as u64);
-            self.kept.insert(index, block);
+            self.early_bytes += block.as_ref().map_or(0, |block| block.len() as u64);
+            self.early_blocks.insert(index, block);
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl<S: Read + Write> SentBlockReader<S> {
         let mut head = [0; BlockHead::BYTES];
         self.channel.read_exact(&mut head)?;
         let head = BlockHead::decode(head);
-        let bad = |what: &str| Err(io::Error::other(what.to_owned()));
+        let bad = |message: &str| Err(io::Error::other(message.to_owned()));
         if head.index != index {
             return bad("the server sends another block than it was asked for");
         }
@@ -89,13 +89,13 @@ impl<S: Read + Write> SentBlockReader<S> {
 
 impl<S: Read + Write + fmt::Debug + Send> BlockFetch for SentBlockReader<S> {
     fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
-        if !self.kept.contains_key(&index) {
+        if !self.early_blocks.contains_key(&index) {
             self.request(index).map_err(broken_answer)?;
         }
-        let block = self.kept.remove(&index).expect("it was just received");
+        let block = self.early_blocks.remove(&index).expect("it was just received");
         let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "the server cannot read it");
         let block = block.ok_or_else(unreadable)?;
-        self.kept_bytes -= block.len() as u64;
+        self.early_bytes -= block.len() as u64;
         out.extend_from_slice(&block);
         Ok(())
     }

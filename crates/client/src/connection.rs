@@ -143,8 +143,8 @@ impl Client {
         }
     }
 
-    fn protocol(&self, what: &'static str) -> Error {
-        Error::Protocol { server: self.server.clone(), what }
+    fn protocol(&self, reason: &'static str) -> Error {
+        Error::Protocol { server: self.server.clone(), reason }
     }
 }
 
@@ -199,8 +199,8 @@ fn explain(error: io::Error, ended: &str) -> io::Error {
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted => io::Error::new(io::ErrorKind::ConnectionAborted, ended),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            let what = format!("nothing came for {} seconds", SILENCE_MAX.as_secs());
-            io::Error::new(io::ErrorKind::TimedOut, what)
+            let message = format!("nothing came for {} seconds", SILENCE_MAX.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, message)
         }
         _ => error,
     }

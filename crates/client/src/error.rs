@@ -36,12 +36,12 @@ pub enum Error {
     #[error("{}", .0.text)]
     Refused(Refusal),
     /// The server said something that was not its turn.
-    #[error("{server} does not keep to the protocol: {what}")]
+    #[error("{server} does not keep to the protocol: {reason}")]
     Protocol {
         /// Host and port.
         server: String,
         /// The problem.
-        what: &'static str,
+        reason: &'static str,
     },
     /// The answer cannot be read.
     #[error(transparent)]

@@ -70,7 +70,7 @@ impl ServerTrust {
     /// # Errors
     /// Fails if the file cannot be read, or has no certificate.
     pub fn in_authorities(path: &Path) -> Result<Self, Error> {
-        let bad = |what: String| Error::Trust(format!("{}: {what}", path.display()));
+        let bad = |reason: String| Error::Trust(format!("{}: {reason}", path.display()));
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(path).map_err(|e| bad(e.to_string()))? {
             let certificate = certificate.map_err(|e| bad(e.to_string()))?;

@@ -197,7 +197,7 @@ pub fn read_message<T: for<'de> Deserialize<'de>>(
         }
     }
     let length = u32::from_le_bytes(length) as usize;
-    let bad = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let bad = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
     if length > bytes_max {
         return Err(bad(format!("a message of {length} bytes, where at most {bytes_max} are read")));
     }
@@ -240,7 +240,8 @@ impl BlockHead {
 
     /// Reads a head.
     pub fn decode(bytes: [u8; Self::BYTES]) -> Self {
-        let value = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let value =
+            |offset: usize| u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"));
         Self { index: value(0), bytes: value(4), crc: value(8) }
     }
 }
@@ -268,7 +269,8 @@ impl BlockRequest {
 
     /// Reads a request.
     pub fn decode(bytes: [u8; Self::BYTES]) -> Self {
-        let value = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let value =
+            |offset: usize| u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"));
         Self { first: value(0), count: value(4) }
     }
 }

@@ -47,9 +47,9 @@ impl AlertTape {
     ///
     /// # Errors
     /// Fails if the tape has other alerts there, or cannot be read or written.
-    pub fn put(&mut self, alerts: &[Alert]) -> Result<bool, Error> {
+    pub fn write_alerts(&mut self, alerts: &[Alert]) -> Result<bool, Error> {
         for alert in alerts {
-            self.put_alert(alert)?;
+            self.write_alert(alert)?;
         }
         self.tape.commit()
     }
@@ -57,7 +57,7 @@ impl AlertTape {
     /// Fails if the tape has alerts that the source, which is at its end, does not give.
     ///
     /// # Errors
-    /// As said, and if the tape cannot be read.
+    /// Fails if the tape has such alerts or cannot be read.
     pub fn require_compared(&mut self) -> Result<(), Error> {
         self.tape.require_compared()
     }
@@ -80,7 +80,7 @@ impl AlertTape {
         self.tape.close()
     }
 
-    fn put_alert(&mut self, alert: &Alert) -> Result<(), Error> {
+    fn write_alert(&mut self, alert: &Alert) -> Result<(), Error> {
         let scenario = self.tape.id_of(NameKind::Name, &alert.scenario)?;
         let mut names = Vec::new();
         for (field, key, dict) in KEY_FIELDS {
@@ -113,7 +113,7 @@ impl AlertTape {
             event.finish(0).map(drop)
         };
         match write(&mut self.tape, &detail) {
-            // Ids of orders and matches have the length that a feed gives them.
+            // Ids of orders and matches have the feed's length.
             Err(Refusal::TooLarge) => {
                 let short = format!("{{\"left_out\":\"a detail of {} bytes\"}}", detail.len());
                 self.tape.retry();
@@ -123,7 +123,7 @@ impl AlertTape {
         }
         .map_err(|refusal| Error::OtherTape {
             path: self.tape.dir().to_owned(),
-            what: format!("the alert of event {} cannot be written: {refusal}", alert.trigger_seq),
+            reason: format!("the alert of event {} cannot be written: {refusal}", alert.trigger_seq),
         })
     }
 }

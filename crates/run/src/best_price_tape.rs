@@ -8,12 +8,13 @@
 //!
 //! The output is a function of the input, see [`crate::derived_tape`].
 //!
-//! A best price that leaves out a venue with a stale book is followed by an event `status` of the venue NBBO with the state
-//! `stale`, in the same unit; `recovered` ends that. Where a part of the input is missing, a `status` without an instrument
-//! says so: of an instrument that has no price since, none is known.
+//! If a best price leaves out a venue with a stale book, an event `status` of the venue NBBO with the state `stale`
+//! follows in the same unit. The state `recovered` ends it. If a part of the input is missing, the output has a
+//! `status` without an instrument: an instrument without a price after it has no known price.
 //!
-//! If retention has removed the beginning of the input, what the output has is kept. The books begin at the oldest event, and
-//! the output continues with the event that caused its last one: from there on it says what differs from its last word.
+//! If retention has removed the beginning of the input, the output keeps its events. The books begin at the oldest
+//! event. The output continues with the event that caused its last event, and from there on writes each difference from
+//! its last state.
 
 use crate::Error;
 use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
@@ -55,16 +56,16 @@ pub struct BestPriceTape {
     replay: BookReplay,
     input: TapeId,
     output: DerivedTape,
-    /// The last word on each instrument, by its id on the input; none before the first one.
+    /// The last state of each instrument, by its id on the input. `None` before its first event.
     last: Vec<Option<BestPriceState>>,
     /// The last words that the output had when it was opened, by name; only where retention has removed the beginning of the
     /// input.
     adopted: BTreeMap<String, BestPriceState>,
-    /// The event that caused the last one of the output then: those before it put nothing there.
+    /// The event that caused the last event of the output then. Earlier events add nothing to the output.
     resumes_at: Option<Position>,
     /// Nothing was put there since the output was opened so.
     is_silent: bool,
-    /// A part of the input is missing, and the output says so.
+    /// Whether a part of the input is missing and the output has a status for it.
     says_missing: bool,
     /// The losses of the books that the output knows of.
     losses: u64,
@@ -82,7 +83,7 @@ struct BestPriceState {
     is_stale: bool,
 }
 
-/// What a best price event says.
+/// The content of a best price event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct BestQuote {
     bid: Option<(Price, Amount)>,
@@ -95,7 +96,8 @@ impl BestQuote {
         Self { bid: side(best.bid), ask: side(best.ask) }
     }
 
-    /// Reads the best price of an event of the output. A quantity that the output left out is zero, as one that nobody has.
+    /// Reads the best price of an event of the output. A quantity that the output left out is zero, like the quantity
+    /// of an empty side.
     fn from_event(event: &Event<'_>) -> Self {
         let side = |px, qty| {
             let Some(EventValue::Price(px)) = event.field(px, &mut [0; 36]) else { return None };
@@ -118,7 +120,7 @@ impl BestPriceTape {
     /// Reads the tape in `input`, and makes or continues the one in `output`.
     ///
     /// # Errors
-    /// When a tape cannot be read or written, or the output is one of something else.
+    /// Fails if a tape cannot be read or written, or if the output has other content.
     pub fn open(input: &Path, output: &Path, read: ReadOptions) -> Result<Self, Error> {
         let replay = BookReplay::open(input, read, BookOptions::default())?;
         let input = replay.reader().id();
@@ -142,7 +144,7 @@ impl BestPriceTape {
         Ok(this)
     }
 
-    /// Takes over what the output has, which the input does not give any more.
+    /// Takes over the events of the output that the input no longer has.
     fn adopt_output(&mut self) -> Result<(), Error> {
         let Self { output, adopted, resumes_at, says_missing, stale, .. } = self;
         output.adopt_written(|event, names| {
@@ -166,7 +168,8 @@ impl BestPriceTape {
     /// Applies the next event of the input, and puts the best prices that it changed onto the output, by id of the instrument.
     ///
     /// # Errors
-    /// When a tape cannot be read or written. When the input is not the one of which the output was made, or was cut back.
+    /// Fails if a tape cannot be read or written. Fails if the output was made from another input, or if the input was
+    /// cut back.
     pub fn step(&mut self) -> Result<ReplayOutcome, Error> {
         let outcome = self.replay.step()?;
         match outcome {
@@ -186,7 +189,7 @@ impl BestPriceTape {
     /// Waits at the end of the input until there is more, or for a fifth of a second.
     ///
     /// # Errors
-    /// As [`BestPriceTape::step`].
+    /// Fails as [`BestPriceTape::step`] does.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self.replay.wait()? {
             ReplayOutcome::Rewound { .. } => Err(self.output.input_cut()),
@@ -194,19 +197,19 @@ impl BestPriceTape {
         }
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn totals(&self) -> BestPriceTotals {
         let DerivedTotals { events, appended } = self.output.totals();
         let (stale, quantities_left_out) = (self.stale, self.quantities_left_out);
         BestPriceTotals { events, appended, stale, quantities_left_out }
     }
 
-    /// The replay of the input.
+    /// Returns the replay of the input.
     pub fn replay(&self) -> &BookReplay {
         &self.replay
     }
 
-    /// Returns whether the output says that prices are stale, or a part of the input is missing.
+    /// Returns whether the output marks prices as stale, or a part of the input as missing.
     pub fn is_flawed(&self) -> bool {
         self.stale > 0 || self.replay.books().books.lacks_part()
     }
@@ -214,7 +217,7 @@ impl BestPriceTape {
     /// Makes the output durable, and returns the counts.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails if the disk reports an error.
     pub fn close(self) -> Result<BestPriceTotals, Error> {
         let totals = self.totals();
         self.output.close()?;
@@ -252,20 +255,20 @@ impl BestPriceTape {
         Ok(())
     }
 
-    /// Puts onto the output what differs from its last words, of all instruments.
+    /// Appends the prices of all instruments that differ from their last state on the output.
     fn put_differences(&mut self) -> Result<(), Error> {
         let (books, names) = (&self.replay.books().books, &self.replay.books().names);
         let mut instruments: Vec<_> = books.instruments().collect();
         let adopted = self.adopted.keys();
-        let known =
+        let adopted_ids =
             adopted.filter_map(|name| names.get(NameKind::Instrument, name.as_bytes()).map(InstrumentId));
-        instruments.extend(known);
+        instruments.extend(adopted_ids);
         instruments.sort_unstable();
         instruments.dedup();
         instruments.into_iter().try_for_each(|instrument| self.put_change(instrument))
     }
 
-    /// Puts the best price of an instrument onto the output if it is another than that of the last word.
+    /// Appends the best price of an instrument to the output if it differs from the last state.
     fn put_change(&mut self, instrument: InstrumentId) -> Result<(), Error> {
         let books = &self.replay.books().books;
         let best = books.consolidated(instrument);
@@ -289,7 +292,7 @@ impl BestPriceTape {
             self.put_status(Some(instrument), false)?;
         }
         if is_other {
-            self.put(instrument, &state.quote)?;
+            self.write_price(instrument, &state.quote)?;
         }
         // A reader takes a best price as whole, so the word comes after each one.
         if state.is_stale && (is_other || !before.is_stale) {
@@ -303,7 +306,7 @@ impl BestPriceTape {
         let name = self.replay.books().names.name(NameKind::Instrument, instrument.0);
         let name = name.ok_or_else(|| Error::OtherTape {
             path: self.replay.dir().to_owned(),
-            what: format!(
+            reason: format!(
                 "the definition of instrument {} is lost, so its best price has no name; `unitape tape repair` may find it",
                 instrument.0
             ),
@@ -341,7 +344,7 @@ impl BestPriceTape {
     }
 
     /// Puts a best price into the unit.
-    fn put(&mut self, instrument: InstrumentId, quote: &BestQuote) -> Result<(), Error> {
+    fn write_price(&mut self, instrument: InstrumentId, quote: &BestQuote) -> Result<(), Error> {
         let moment = self.replay.moment();
         let venue = self.output.id_of(NameKind::Venue, ALL_VENUES)?;
         let instrument = self.instrument_id(instrument)?;
@@ -356,7 +359,7 @@ impl BestPriceTape {
         for (side, px_field, qty_field) in sides {
             let Some((px, qty)) = side else { continue };
             set(px_field, EventValue::Price(px));
-            // A quantity that nobody publishes is none, and so is a sum that no field can have.
+            // A quantity that nobody publishes is left out, and so is a sum that fits no field.
             if qty.mantissa() > 0 {
                 match i64::try_from(qty.mantissa()).map(|mantissa| Decimal::new(mantissa, qty.exponent())) {
                     Ok(Ok(qty)) => set(qty_field, EventValue::Decimal(qty)),
@@ -385,7 +388,7 @@ fn output_id(input: TapeId) -> TapeId {
     derived_id("best prices over all venues", input, b"")
 }
 
-/// Returns whether a status of the output says that prices are stale, or that they are so no longer.
+/// Returns whether a status of the output marks prices as stale (true) or as recovered (false).
 fn staleness_of(event: &Event<'_>) -> Option<bool> {
     match event.field(EventField::State, &mut [0; 36]) {
         Some(EventValue::Text(STALE)) => Some(true),
@@ -394,7 +397,7 @@ fn staleness_of(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Returns the position of the event of the input that caused one of the output.
+/// Returns the position of the input event that caused an event of the output.
 fn cause_of(event: &Event<'_>) -> Option<Position> {
     if let Some(EventValue::TapePosition(cause)) = event.field(EventField::Cause, &mut [0; 36]) {
         return Some(cause.position);

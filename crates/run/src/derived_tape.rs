@@ -24,18 +24,18 @@ use unitape_tape::{
 /// The counts of a derived tape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DerivedTotals {
-    /// Derived events, those that the tape had before included.
+    /// Derived events, including earlier events of the tape.
     pub events: u64,
     /// The events that this call has appended.
     pub appended: u64,
 }
 
-/// What a derived tape holds, in the words of its errors.
+/// The content of a derived tape, in the words of its errors.
 #[derive(Clone, Copy, Debug)]
 pub struct DerivedContent {
     /// The plural noun, such as `best prices`.
     pub noun: &'static str,
-    /// What else than the input decides about the content, such as `scenarios or parameters`; empty if nothing does.
+    /// The other inputs that determine the content, such as `scenarios or parameters`. Empty if there are none.
     pub rules: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub struct DerivedTape {
     dir: PathBuf,
     content: DerivedContent,
     writer: Writer,
-    /// Reads the units that have not been compared; none once all are.
+    /// Reads the units that have not been compared, or `None` if all are compared.
     written: Option<Reader>,
     names: Dictionary,
     unit: Vec<u8>,
@@ -59,7 +59,7 @@ impl DerivedTape {
     /// # Errors
     /// Fails if the tape cannot be read or written, if another tape is there, or if its beginning is gone.
     pub fn open(dir: &Path, id: TapeId, content: DerivedContent, read: ReadOptions) -> Result<Self, Error> {
-        let refuse = |what: String| Error::OtherTape { path: dir.to_owned(), what };
+        let refuse = |reason: String| Error::OtherTape { path: dir.to_owned(), reason };
         match TapeManifest::load(dir) {
             Ok(manifest) if manifest.id != id => {
                 let rules = match content.rules {
@@ -106,7 +106,7 @@ impl DerivedTape {
             }
             Err(_) => Err(Error::OtherTape {
                 path: self.dir.clone(),
-                what: format!("there is no room for another {}", dict.name()),
+                reason: format!("there is no room for another {}", dict.name()),
             }),
         }
     }
@@ -117,7 +117,7 @@ impl DerivedTape {
         EventBuilder::begin(&mut self.unit, kind, ts)
     }
 
-    /// Forgets the event that was begun last and refused: its builder has left the unit as it was.
+    /// Forgets the last event, which was refused. Its builder has left the unit unchanged.
     pub fn retry(&mut self) {
         self.pending -= 1;
     }
@@ -145,7 +145,7 @@ impl DerivedTape {
     /// Fails if the tape has units that were not derived from the input, which is at its end.
     ///
     /// # Errors
-    /// As said, and if the tape cannot be read.
+    /// Fails if the tape has such units or cannot be read.
     pub fn require_compared(&mut self) -> Result<(), Error> {
         let Some(written) = &mut self.written else { return Ok(()) };
         if written.next()?.is_some() {
@@ -155,8 +155,8 @@ impl DerivedTape {
         Ok(())
     }
 
-    /// Takes the units that the tape has as they are, without a comparison: the input has lost the events that gave them.
-    /// Gives `learn` each event, and the names that the tape has by then.
+    /// Takes the units of the tape without a comparison, because the input has lost the events that caused them. Passes
+    /// each event to `learn`, with the names that the tape has by then.
     ///
     /// # Errors
     /// Fails if the tape cannot be read.
@@ -210,8 +210,8 @@ impl DerivedTape {
 
     /// Returns the error of an input that was cut back while it was read.
     pub fn input_cut(&self) -> Error {
-        let what = "the input was cut back while it was read; run the command again";
-        Error::OtherTape { path: self.dir.clone(), what: what.to_owned() }
+        let reason = "the input was cut back while it was read; run the command again";
+        Error::OtherTape { path: self.dir.clone(), reason: reason.to_owned() }
     }
 
     /// Returns whether the tape has the unit; fails if it has another one there.
@@ -219,7 +219,7 @@ impl DerivedTape {
         let Some(written) = &mut self.written else { return Ok(false) };
         for (n, (_, _, frame)) in unitape_model::frames(&self.unit).enumerate() {
             match written.next()? {
-                Some(there) if is_same(frame, there.bytes) => {}
+                Some(existing_frame) if is_same(frame, existing_frame.bytes) => {}
                 None if n == 0 => {
                     self.written = None;
                     return Ok(false);
@@ -234,7 +234,7 @@ impl DerivedTape {
         let noun = self.content.noun;
         Error::OtherTape {
             path: self.dir.clone(),
-            what: format!(
+            reason: format!(
                 "it has {noun} that this input does not give: the input was cut or is another one, or this build derives \
                  others; name another directory"
             ),
@@ -270,8 +270,8 @@ fn mark_last(unit: &mut [u8]) {
 }
 
 /// Returns whether two frames are the same, without the stamp of the writer.
-fn is_same(mine: &[u8], there: &[u8]) -> bool {
+fn is_same(mine: &[u8], existing_frame: &[u8]) -> bool {
     const STAMP: u64 = 0xffff_ffff;
-    let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(there).0 & !STAMP;
-    header && mine[8..] == there[8..]
+    let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(existing_frame).0 & !STAMP;
+    header && mine[8..] == existing_frame[8..]
 }

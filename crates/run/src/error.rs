@@ -1,4 +1,4 @@
-//! The errors of a configuration, a run or the address of a point; each says what was being done and where.
+//! The errors of a configuration, a run or the address of a point. Each names the action and the place.
 
 use crate::layered::ValueOrigin;
 use std::io;
@@ -24,22 +24,22 @@ pub enum Error {
         path: PathBuf,
     },
     /// A configuration, or a value laid over it, cannot be read.
-    #[error("{origin}: {what}")]
+    #[error("{origin}: {reason}")]
     Origin {
-        /// The place of what is wrong.
+        /// The origin of the wrong value.
         origin: ValueOrigin,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// A value of a configuration cannot be.
-    #[error("{origin}: {key}{}{what}", colon(key))]
+    #[error("{origin}: {key}{}{reason}", colon(key))]
     Value {
         /// The origin of the value.
         origin: ValueOrigin,
-        /// Its key; empty where it is the configuration as a whole.
+        /// Its key, or an empty text for the configuration as a whole.
         key: String,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// Reference data of a configuration cannot be used.
     #[error("{origin}: {key}: {source}")]
@@ -99,7 +99,7 @@ pub enum Error {
     /// No input is named.
     #[error("nothing to consolidate: name a file, a CONFIG.toml or a --feed")]
     NoInput,
-    /// Reference data should be strict, and there are none.
+    /// Reference data should be strict, but there is no reference data.
     #[error("--reference-strict goes with --reference FILE:MAPPING, or [[reference]] of CONFIG.toml")]
     NoReference,
     /// The process of a segment cannot be started.
@@ -114,7 +114,7 @@ pub enum Error {
     /// Feeds of a run ended before their end or have failed.
     #[error("a feed ended before its end or has failed; the same command resumes from here")]
     FeedsFailed {
-        /// Whether the causes of all lie in the data.
+        /// Whether all causes lie in the data.
         in_data: bool,
     },
     /// A tape cannot be read.
@@ -130,10 +130,10 @@ pub enum Error {
     #[error(transparent)]
     Watch(#[from] unitape_watch::Error),
     /// A picture cannot be made of these options.
-    #[error("picture: {what}")]
+    #[error("picture: {reason}")]
     Picture {
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// Another process writes a control tape.
     #[error(
@@ -151,23 +151,24 @@ pub enum Error {
     OtherContent {
         /// Its directory.
         path: PathBuf,
-        /// What it holds, in words.
+        /// A description of its content.
         content: String,
         /// The kind of tape that is needed, and the option that takes this one.
         needed: &'static str,
     },
-    /// A tape is not the one that is needed.
-    #[error("{}: {what}", path.display())]
+    /// A tape is not the required tape.
+    #[error("{}: {reason}", path.display())]
     OtherTape {
         /// Its directory.
         path: PathBuf,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
 }
 
 impl Error {
-    /// On whose side its cause lies. A configuration's mistake is not the call's, but an option laid over it is.
+    /// Returns whether the data, the call or something outside caused the error. A mistake in the configuration is
+    /// outside; a wrong option that overrides it is the call's.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::File { source, .. } | Self::Process { source } => ErrorCause::from_io(source),
@@ -203,7 +204,7 @@ impl From<unitape_tape::Error> for Error {
     }
 }
 
-/// The cause where the value came from a configuration, not from the call.
+/// Turns a cause in the call into a cause outside, because the value came from a configuration.
 fn configured(cause: ErrorCause) -> ErrorCause {
     match cause {
         ErrorCause::Call => ErrorCause::Outside,

@@ -6,10 +6,10 @@ use std::io;
 use std::path::Path;
 use unitape_base::whole_file;
 
-/// The text of a configuration.
+/// Reads the text of a configuration.
 ///
 /// # Errors
-/// When it is not there, not a file, not readable, larger than 64 MiB or not UTF-8.
+/// Fails if the path does not exist, is not a file, is not readable, is larger than 64 MiB or is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     let read = || {
         let file = File::open(path)?;

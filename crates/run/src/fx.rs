@@ -1,4 +1,4 @@
-//! Replay of the best prices of many banks from a tape: each change as it was, and the books after the last event.
+//! Replays the best prices of many banks from a tape: each change, and the books after the last event.
 
 use crate::Error;
 use crate::replay::{BookMoment, ReplayOutcome, oldest};
@@ -35,7 +35,7 @@ impl FxReplay {
     /// Begins before the oldest event of the tape in `dir`.
     ///
     /// # Errors
-    /// When the options cannot be, or the tape or its log of definitions cannot be read.
+    /// Fails if an option is invalid, or if the tape or its log of definitions cannot be read.
     pub fn open(dir: &Path, read: ReadOptions, options: FxOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
         let first = oldest(&follower);
@@ -46,7 +46,7 @@ impl FxReplay {
     /// Applies the next event, and the bookkeeping before it. Calls `listener` for each best price that it changed.
     ///
     /// # Errors
-    /// When the tape is damaged or cannot be read.
+    /// Fails if the tape is damaged or cannot be read.
     pub fn step(&mut self, listener: &mut PriceListener<'_>) -> Result<ReplayOutcome, Error> {
         loop {
             let (ordinal, frame) = match self.follower.step()? {
@@ -70,38 +70,38 @@ impl FxReplay {
         }
     }
 
-    /// The books after the last event.
+    /// Returns the books after the last event.
     pub fn books(&self) -> &FxBooks {
         &self.tape.books
     }
 
-    /// The names of the tape.
+    /// Returns the names of the tape.
     pub fn names(&self) -> &DefinitionTable {
         &self.tape.names
     }
 
-    /// The point that the books show.
+    /// Returns the point that the books show.
     pub fn moment(&self) -> BookMoment {
         self.moment
     }
 
-    /// The oldest event that the tape had when it was opened, and its first frame. If it is not the first one of all,
-    /// retention has removed quotes before it.
+    /// Returns the oldest event that the tape had when it was opened, and the event's first frame. If it is not event
+    /// 1, retention has removed earlier quotes.
     pub fn first(&self) -> EventAddress {
         self.first
     }
 
-    /// The number of times that the tape was cut back while it was read.
+    /// Counts how often the tape was cut back while it was read.
     pub fn rewinds(&self) -> u64 {
         self.follower.rewinds()
     }
 
-    /// The flaws of the part of the tape that was read.
+    /// Returns the flaws of the part of the tape that was read.
     pub fn flaws(&self) -> &TapeFlaws {
         self.follower.flaws()
     }
 
-    /// The reader, which knows what it passed over.
+    /// Returns the reader, which knows the damage that it skipped.
     pub fn reader(&self) -> &Reader {
         self.follower.reader()
     }

@@ -16,11 +16,11 @@ use unitape_feed::{
 pub struct InputArguments<'a> {
     /// Feeds, each as `name=format:mapping:path`.
     pub feeds: &'a [String],
-    /// Files that are recognised by their content; one that ends in `.toml` is a configuration.
+    /// Files whose content decides their format. A file whose name ends in `.toml` is a configuration.
     pub files: &'a [PathBuf],
     /// Reference data, each as `file:mapping`.
     pub reference: &'a [String],
-    /// Whether an instrument that the reference data does not have puts its message into quarantine.
+    /// Whether a message is quarantined if its instrument is missing from the reference data.
     pub reference_strict: bool,
     /// The rules for changed sources; a configuration may say more for a feed.
     pub rules: ChangedSourcePolicy,
@@ -36,10 +36,10 @@ pub struct LoadedInputs {
 }
 
 impl InputArguments<'_> {
-    /// Recognises files, and reads mappings and reference data. `note` is given what people should know of these.
+    /// Recognises files, and reads mappings and reference data. `note` receives remarks for people.
     ///
     /// # Errors
-    /// When one of them cannot be used, or nothing is named.
+    /// Fails if an input cannot be used, or if no input is named.
     pub fn read(&self, note: &mut dyn FnMut(&str)) -> Result<LoadedInputs, Error> {
         let mut loader = MasterLoader::default();
         let mut rules = BTreeMap::new();
@@ -58,11 +58,11 @@ impl InputArguments<'_> {
     }
 }
 
-/// The reference data that the loader has already and these options name; none where that is nothing. `note` is given what
-/// people should know of them.
+/// Loads the reference data of `options` into the loader and finishes it. Returns `None` if there is no reference data.
+/// `note` receives remarks for people.
 ///
 /// # Errors
-/// When an option or a file cannot be used.
+/// Fails if an option or a file cannot be used.
 pub fn reference(
     options: &[String],
     mut loader: MasterLoader,
@@ -149,35 +149,39 @@ fn feeds(
 fn read_config(
     path: &Path,
     loader: &mut MasterLoader,
-    given: ChangedSourcePolicy,
+    policy: ChangedSourcePolicy,
     rules: &mut BTreeMap<String, ChangedSourcePolicy>,
 ) -> Result<Vec<FileFeed>, Error> {
-    let at = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
+    let with_path = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
     let text = read_text(path)?;
     let config: InputsConfig = toml::from_str(&text).map_err(|e| {
         let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         let origin = ValueOrigin::File { file: path.display().to_string(), line };
-        Error::Origin { origin, what: e.message().to_owned() }
+        Error::Origin { origin, reason: e.message().to_owned() }
     })?;
     let base = path.parent().unwrap_or(Path::new(""));
     for r in &config.reference {
         let added =
             MasterLoader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
-        added.map_err(at)?;
+        added.map_err(with_path)?;
     }
     let mut feed = |f: ConfigFeed| {
         let files = f.files.into_iter().map(|p| base.join(p)).collect();
-        let own = ChangedSourcePolicy {
-            new_source: given.new_source || f.new_source,
-            again: given.again || f.again,
+        let feed_policy = ChangedSourcePolicy {
+            new_source: policy.new_source || f.new_source,
+            allows_same_content: policy.allows_same_content || f.again,
         };
-        rules.insert(f.name.clone(), own);
-        Ok(FileFeed { format: Format::from_names(&f.format, &f.mapping).map_err(at)?, name: f.name, files })
+        rules.insert(f.name.clone(), feed_policy);
+        Ok(FileFeed {
+            format: Format::from_names(&f.format, &f.mapping).map_err(with_path)?,
+            name: f.name,
+            files,
+        })
     };
     config.feed.into_iter().map(&mut feed).collect()
 }
 
-/// Invalid feeds or reference data in an option are usage errors.
+/// Converts an error in an option. Invalid feeds or reference data in an option are usage errors.
 fn option_error(source: unitape_feed::Error) -> Error {
     match source {
         unitape_feed::Error::Config { .. } => Error::Option(Box::new(source)),

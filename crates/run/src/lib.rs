@@ -30,8 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing is printed here: what people should know is given to the caller, and every error names its cause. Exit
-//! codes, words and help texts are those of the command line.
+//! It prints nothing: the caller receives all remarks for people, and every error names its cause. The command line
+//! owns exit codes, words and help texts.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
@@ -60,12 +60,12 @@ pub use unitape_query::{address, follow};
 
 use unitape_tape::RemovalOptions;
 
-/// The requirement of our tapes before anything of them is removed: their account is carried on.
+/// Returns the options for removing segments: unitape updates the account of the tape before the segments are removed.
 pub fn removal() -> RemovalOptions {
     RemovalOptions { before: Some(unitape_feed::update_checkpoint()), ..RemovalOptions::default() }
 }
 
-/// The number of workers for this machine.
+/// Returns the number of workers for this machine.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -65,12 +65,12 @@ impl Surveillance {
         let begins_at_start = follower.reader().position() == Position(0);
         let has_since = range.times.is_some_and(|times| times.since.is_some());
         let is_complete = range.seek(&mut follower, &mut watch.names)?;
-        // A part that begins at a place or time of its own does not ask for what is before.
+        // A part that begins at its own place or time does not need earlier events.
         let is_complete = is_complete && (begins_at_start || range.from.is_some() || has_since);
         let skipped = range.times.and_then(|times| follower.keep_times(times));
         let mut filter = events.is_narrowed().then(|| EventFilter::new(events));
         if let Some(filter) = &mut filter {
-            filter.learn(watch.names.dictionary());
+            filter.update_ids(watch.names.dictionary());
         }
         Ok(Self {
             follower,
@@ -106,7 +106,7 @@ impl Surveillance {
         if let Some(skipped) = &mut self.skipped {
             skipped.learn_before(&frame, &mut self.watch.names)?;
             if let Some(filter) = &mut self.filter {
-                filter.learn(self.watch.names.dictionary());
+                filter.update_ids(self.watch.names.dictionary());
             }
         }
         let is_meta = frame.header.is_meta();
@@ -122,7 +122,7 @@ impl Surveillance {
                 other => other?,
             }
             if let Some(filter) = self.filter.as_mut().filter(|_| is_meta) {
-                filter.learn(self.watch.names.dictionary());
+                filter.update_ids(self.watch.names.dictionary());
             }
             self.alert_count += self.alerts.len() as u64;
         }
@@ -132,7 +132,7 @@ impl Surveillance {
     /// Waits at the end of the tape until there is more, for a fifth of a second at most.
     ///
     /// # Errors
-    /// As [`Surveillance::step`].
+    /// Fails as [`Surveillance::step`] does.
     pub fn wait(&mut self) -> Result<SurveilOutcome<'_>, Error> {
         Ok(match self.follower.wait()? {
             FollowOutcome::Rewound { from, to } => SurveilOutcome::Rewound { from, to },
@@ -145,7 +145,7 @@ impl Surveillance {
         self.is_complete
     }
 
-    /// Returns the follower of the tape, which knows the damage that it passed over.
+    /// Returns the follower of the tape, which knows the damage that it skipped.
     pub fn follower(&self) -> &TapeFollower {
         &self.follower
     }
@@ -189,8 +189,8 @@ fn is_wanted(filter: &mut EventFilter, frame: &Frame<'_>, address: EventAddress)
 pub struct LiveControl<'a> {
     /// Returns whether the watch must end at once.
     pub is_stopped: &'a dyn Fn() -> bool,
-    /// Returns whether the source gets no more events. Then the watch ends once all are judged, and a source that is not
-    /// there is an error.
+    /// Returns whether the source gets no more events. The watch then ends once all events are judged, and a missing
+    /// source is an error.
     pub is_finished: &'a dyn Fn() -> Result<bool, Error>,
     /// Looks for the next event without a pause. It uses a core.
     pub spin: bool,
@@ -198,22 +198,22 @@ pub struct LiveControl<'a> {
     pub on_missing: &'a dyn Fn(),
 }
 
-/// What a live watch did.
+/// The result of a live watch.
 pub struct LiveReport {
     /// The watch, with its counters and its reader.
     pub surveillance: Surveillance,
-    /// The alerts on the alert tape, those of before included, and those that this call appended.
+    /// The alerts on the alert tape, including earlier alerts, and the alerts that this call appended.
     pub totals: DerivedTotals,
 }
 
 /// Follows the tape in `source` and puts its alerts onto the tape in `alerts`, from the oldest event on. `sink` is given each
 /// alert once its unit is on the alert tape, and whether it was appended by this call.
 ///
-/// The call may end at any moment, also by a kill: the next one judges the source again, compares the alerts with those that
-/// are there, and appends the rest. The cursor `watch-ID` of the source, with the first 16 digits of the id of the alert tape,
-/// shows how far the watch is, and holds retention.
+/// The call may end at any moment, also by a kill: the next call judges the source again, compares the alerts with the
+/// existing alerts, and appends the rest. The cursor `watch-ID` of the source has the first 16 digits of the alert
+/// tape's id. It shows the progress of the watch and holds retention.
 ///
-/// Returns none if the watch was stopped before there was a tape.
+/// Returns `None` if the watch was stopped before there was a tape.
 ///
 /// # Errors
 /// Fails if a scenario is unknown; if a tape cannot be read or written; if the alert tape is another one, or has alerts that the
@@ -229,8 +229,8 @@ pub fn watch_live<E: From<Error>>(
     let open = || Surveillance::open(source, selection, &EventSelection::default(), read);
     let Some(mut surveillance) = open_when_there(control, open)? else { return Ok(None) };
     if surveillance.reader().position() != Position(0) {
-        let what = "retention has removed its beginning; a watch needs all events before an alert, so it cannot begin here";
-        return Err(Error::OtherTape { path: source.to_owned(), what: what.to_owned() }.into());
+        let reason = "retention has removed its beginning; a watch needs all events before an alert, so it cannot begin here";
+        return Err(Error::OtherTape { path: source.to_owned(), reason: reason.to_owned() }.into());
     }
     let id = surveillance.reader().id();
     let mut tape = AlertTape::open(alerts, id, selection, read)?;
@@ -260,7 +260,7 @@ fn judge_until_end<E: From<Error>>(
         match surveillance.step()? {
             SurveilOutcome::Frame(alerts) => {
                 if !alerts.is_empty() {
-                    let is_new = tape.put(alerts)?;
+                    let is_new = tape.write_alerts(alerts)?;
                     alerts.iter().try_for_each(|alert| sink(alert, is_new))?;
                 }
                 frames = frames.wrapping_add(1);
@@ -295,7 +295,7 @@ fn judge_until_end<E: From<Error>>(
     }
 }
 
-/// Opens a tape as soon as there is one; returns none if the watch was stopped before.
+/// Opens a tape as soon as it exists. Returns `None` if the watch was stopped before that.
 pub(crate) fn open_when_there<T>(
     control: &LiveControl<'_>,
     open: impl Fn() -> Result<T, Error>,
@@ -345,7 +345,7 @@ impl LiveCursor {
 
 /// Frames between two looks whether the watch must end, on a tape that has more.
 const FRAMES_A_LOOK: u32 = 1 << 16;
-/// The time between two looks whether somebody writes the tape.
+/// The time between two checks whether a process writes the tape.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// The time between two looks whether there is a tape.
 const APPEARANCE: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! The kind of a tape, seen from its events: which commands take it.
 //!
-//! The manifest of a tape says only which tape it is. So a command that needs alerts or controls looks at the first event before it
-//! reads on: an answer such as "no alerts" from a tape that never had any would calm somebody wrongly.
+//! The manifest of a tape names only the tape. So a command that needs alerts or controls looks at the first event
+//! before it reads on. Otherwise "no alerts" from a tape of another kind would calm a user wrongly.
 
 use crate::Error;
 use crate::breaker::control_tape_id;
@@ -11,21 +11,21 @@ use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{ReadOptions, TapeId};
 use unitape_watch::breakers::RecordedControl;
 
-/// What a tape holds.
+/// The content of a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeContent {
     /// No event, and nothing that only a tape of sources has: any kind of tape begins so.
     Nothing,
-    /// Controls of breakers, and of the persons who trip and reset.
+    /// Controls of breakers, and of the persons who trip and reset them.
     Controls,
     /// Alerts of a watch.
     Alerts,
-    /// Events of feeds. The kind is that of the first event; none if there are only notes about sources.
+    /// Events of feeds, with the kind of the first event. `None` if there are only notes about sources.
     Market(Option<EventKind>),
 }
 
 impl TapeContent {
-    /// Reads what the tape in `dir` holds, as far as the first event says it.
+    /// Reads the content of the tape in `dir`, as far as the first event shows it.
     ///
     /// # Errors
     /// Fails if there is no tape, or if its beginning is damaged or cannot be read.
@@ -75,7 +75,7 @@ impl TapeContent {
     }
 }
 
-/// Returns whether the id of a tape is that of the control tape whose controls have this cause.
+/// Returns whether the id of a tape is the id of the control tape for controls with this cause.
 fn is_breaker_tape(id: TapeId, cause: TapePosition) -> bool {
     id == control_tape_id(TapeId(cause.tape))
 }
@@ -83,7 +83,7 @@ fn is_breaker_tape(id: TapeId, cause: TapePosition) -> bool {
 /// Fails if the tape in `dir` holds something else than controls. A tape without events may be a control tape.
 ///
 /// # Errors
-/// As said, and if there is no tape or its beginning cannot be read.
+/// Fails if the tape has other content, if there is no tape, or if its beginning cannot be read.
 pub fn require_control_tape(dir: &Path, read: ReadOptions) -> Result<(), Error> {
     match TapeContent::read(dir, read)? {
         TapeContent::Nothing | TapeContent::Controls => Ok(()),
@@ -98,7 +98,7 @@ pub fn require_control_tape(dir: &Path, read: ReadOptions) -> Result<(), Error> 
 /// Fails if the tape in `dir` holds something else than alerts. A tape without events may be an alert tape.
 ///
 /// # Errors
-/// As said, and if there is no tape. Damage at its beginning is left to the reader who meets it.
+/// Fails if the tape has other content or if there is no tape. The later reader reports damage at the beginning.
 pub fn require_alert_tape(dir: &Path, read: ReadOptions) -> Result<(), Error> {
     match TapeContent::read(dir, read) {
         Ok(TapeContent::Nothing | TapeContent::Alerts) => Ok(()),

@@ -95,7 +95,7 @@ async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) 
         desk.sessions.attempts.log_in(&user, || desk.library.authenticate(&user, &password))
     };
     let (account, stamp) = match blocking(&desk, attempt).await? {
-        Ok(known) => known,
+        Ok(account_stamp) => account_stamp,
         Err(LoginFailure::Locked(left)) => {
             let seconds = left.as_secs() + 1;
             return Err(Refusal::new(429, format!("too many wrong passwords; try again in {seconds} s")));
@@ -262,9 +262,9 @@ async fn blocking<T: Send + 'static>(
     desk: &Arc<Desk>,
     work: impl FnOnce(&Desk) -> T + Send + 'static,
 ) -> Result<T, Refusal> {
-    let (state, told) = (desk.clone(), desk.clone());
+    let (state, error_desk) = (desk.clone(), desk.clone());
     let joined = tokio::task::spawn_blocking(move || work(&state)).await;
-    joined.map_err(|error| internal(&told, &error))
+    joined.map_err(|error| internal(&error_desk, &error))
 }
 
 /// Runs a question to the library of cases, and turns its errors into answers.

@@ -18,7 +18,7 @@ pub(crate) struct Session {
     pub stamp: AccountStamp,
     /// The token that changes must carry.
     pub csrf: String,
-    begun: Instant,
+    started_at: Instant,
     used: Instant,
 }
 
@@ -80,9 +80,9 @@ impl LoginAttempts {
             return Err(LoginFailure::Locked(wait));
         }
         match authenticate() {
-            Ok(known) => {
+            Ok(login) => {
                 self.lock().remove(user);
-                Ok(known)
+                Ok(login)
             }
             Err(UserError::Refused { .. } | UserError::Disabled { .. }) => {
                 self.count_failure(user);
@@ -129,7 +129,7 @@ impl SessionTable {
     pub fn begin(&self, user: &str, stamp: AccountStamp) -> Result<NewSession, getrandom::Error> {
         let (token, csrf) = (random_token()?, random_token()?);
         let now = Instant::now();
-        let session = Session { user: user.to_owned(), stamp, csrf, begun: now, used: now };
+        let session = Session { user: user.to_owned(), stamp, csrf, started_at: now, used: now };
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_alive());
         if sessions.len() >= SESSIONS_MAX {
@@ -160,7 +160,7 @@ impl SessionTable {
 
 impl Session {
     fn is_alive(&self) -> bool {
-        self.begun.elapsed() < LIFETIME && self.used.elapsed() < IDLE
+        self.started_at.elapsed() < LIFETIME && self.used.elapsed() < IDLE
     }
 }
 

@@ -29,7 +29,7 @@ fn check(headers: &HeaderMap, port: u16) -> Result<(), Refusal> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
     let host = text(header::HOST).unwrap_or_default();
-    if !hosts.iter().any(|known| known == host) {
+    if !hosts.iter().any(|allowed_host| allowed_host == host) {
         return Err(Refusal::new(421, "this server is not the host that the request names"));
     }
     match text(header::ORIGIN) {

@@ -131,15 +131,15 @@ impl Library {
         let alerts = store.alerts(id, ALERTS_MAX)?;
         let mut tape = EvidenceTape::open(&self.options.tape, ReadOptions::default())?;
         let mut evidence: Vec<Value> = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seqs = std::collections::BTreeSet::new();
         for alert in &alerts {
             for line in alert_evidence(&mut tape, alert)?.events {
-                if !seen.insert(line.seq) {
+                if !seqs.insert(line.seq) {
                     continue;
                 }
                 let (event, missing) = match &line.event {
                     Ok(line) => (serde_json::from_str(&line.json).unwrap_or(Value::Null), None),
-                    Err(why) => (Value::Null, Some(why.clone())),
+                    Err(reason) => (Value::Null, Some(reason.clone())),
                 };
                 evidence.push(json!({
                     "seq": line.seq.to_string(), "position": line.position.map(|position| position.0.to_string()),
@@ -221,7 +221,7 @@ fn action_json(action: &ActionRecord) -> Value {
     json!({
         "number": action.number,
         "ts": action.ts.to_string(),
-        "user": action.by.as_ref().map_or("ingest", |by| by.user.as_str()),
+        "user": action.author.as_ref().map_or("ingest", |author| author.user.as_str()),
         "kind": action.kind.name(),
         "to": action.state.map(CaseState::name),
         "assignee": action.assignee,
@@ -249,7 +249,7 @@ fn scenario_json(case: &Case, alerts: &[AlertRecord]) -> Value {
         .iter()
         .map(|param| {
             let value = param.default.trim_matches('"');
-            json!({ "name": param.name, "value": value, "unit": param.unit, "about": param.about })
+            json!({ "name": param.name, "value": value, "unit": param.unit, "about": param.description })
         })
         .collect();
     json!({

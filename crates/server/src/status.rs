@@ -36,12 +36,12 @@ pub struct StatusFigure {
 
 /// The monitor cannot be asked, or is none.
 #[derive(Debug, thiserror::Error)]
-#[error("{url}: {what}")]
+#[error("{url}: {reason}")]
 pub struct StatusError {
     /// The address that was asked.
     pub url: String,
     /// The problem, in words.
-    pub what: String,
+    pub reason: String,
 }
 
 impl RunStatus {
@@ -56,13 +56,13 @@ impl RunStatus {
             reasons: Vec<StatusReason>,
         }
         let url = url.trim_end_matches('/');
-        let not_ours = |what: String| StatusError {
+        let not_ours = |reason: String| StatusError {
             url: url.to_owned(),
-            what: format!("who answers is not a monitor of unitape: {what}"),
+            reason: format!("who answers is not a monitor of unitape: {reason}"),
         };
         let other_status = |page: &str, status: u16| match status {
             // Ours could not answer, perhaps, or one in between could not reach it.
-            500.. => StatusError { url: url.to_owned(), what: status_words(page, status) },
+            500.. => StatusError { url: url.to_owned(), reason: status_words(page, status) },
             _ => not_ours(status_words(page, status)),
         };
         let (ready_status, ready) = get(&format!("{url}/readyz"))?;
@@ -131,7 +131,7 @@ fn status_words(page: &str, status: u16) -> String {
 /// Returns the status and the body of an answer. An answer that the run is not ready has one, too. Redirects are not followed:
 /// they would show the figures of somebody else.
 fn get(url: &str) -> Result<(u16, String), StatusError> {
-    let fail = |error: ureq::Error| StatusError { url: url.to_owned(), what: error.to_string() };
+    let fail = |error: ureq::Error| StatusError { url: url.to_owned(), reason: error.to_string() };
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(10)))
         .http_status_as_error(false)

@@ -4,51 +4,52 @@
 use crate::output::grouped;
 use unitape_marketdata::engine::{ChannelStats, EngineStats, LineStats};
 
-/// A line for each channel, and one for all of its products.
+/// Writes a line for each channel and a line for all its products.
 pub fn lines(stats: &EngineStats) -> Vec<String> {
     let mut lines: Vec<String> = stats.channels.iter().map(channel).collect();
-    let of = &stats.products;
+    let products = &stats.products;
     lines.push(format!(
         "messages: {} missing in {} gaps, {} old; {} books recovered by {} snapshots ({} early), {} levels waiting; {} entries left out; {} packets refused, {} to other addresses",
-        grouped(of.missing),
-        grouped(of.gaps),
-        grouped(of.old),
-        grouped(of.recovered),
-        grouped(of.snapshots),
-        grouped(of.snapshots_early),
+        grouped(products.missing),
+        grouped(products.gaps),
+        grouped(products.old),
+        grouped(products.recovered),
+        grouped(products.snapshots),
+        grouped(products.snapshots_early),
         grouped(stats.waiting as u64),
-        grouped(of.unknown),
+        grouped(products.unknown),
         grouped(stats.refused),
         grouped(stats.unknown),
     ));
     lines
 }
 
-fn channel(of: &ChannelStats) -> String {
-    let shown = of.lines.iter().zip(["A", "B"]);
-    let shown = shown.filter(|(line, name)| line.packets > 0 || line.missed > 0 || line.down || *name == "A");
-    let lines: Vec<String> = shown.map(|(of, name)| line(of, name)).collect();
+fn channel(stats: &ChannelStats) -> String {
+    let named_lines = stats.lines.iter().zip(["A", "B"]);
+    let used_lines =
+        named_lines.filter(|(line, name)| line.packets > 0 || line.missed > 0 || line.down || *name == "A");
+    let lines: Vec<String> = used_lines.map(|(line_stats, name)| line(line_stats, name)).collect();
     format!(
         "{}: {}; {} lost in {} gaps, {} late, {} recovered by the other line, {} restarts",
-        of.name,
+        stats.name,
         lines.join("; "),
-        grouped(of.lost),
-        grouped(of.gaps),
-        grouped(of.late),
-        grouped(of.recovered),
-        grouped(of.restarts),
+        grouped(stats.lost),
+        grouped(stats.gaps),
+        grouped(stats.late),
+        grouped(stats.recovered),
+        grouped(stats.restarts),
     )
 }
 
-fn line(of: &LineStats, name: &str) -> String {
+fn line(stats: &LineStats, name: &str) -> String {
     format!(
         "{name} {}{} packets, {} first, {} missed, {} twice, {} reordered, {} corrupt",
-        if of.down { "down, " } else { "" },
-        grouped(of.packets),
-        grouped(of.first),
-        grouped(of.missed),
-        grouped(of.twice),
-        grouped(of.reordered),
-        grouped(of.corrupt),
+        if stats.down { "down, " } else { "" },
+        grouped(stats.packets),
+        grouped(stats.first),
+        grouped(stats.missed),
+        grouped(stats.twice),
+        grouped(stats.reordered),
+        grouped(stats.corrupt),
     )
 }

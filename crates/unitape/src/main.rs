@@ -110,11 +110,11 @@ fn main() -> ExitCode {
         Err(ended) => ended,
     };
     // A writer that was dropped has nobody else to report to.
-    let result = result.and_then(|done| output::finish().map(|()| output::final_outcome(done)));
+    let result = result.and_then(|outcome| output::finish().map(|()| output::final_outcome(outcome)));
     if let Err(failure) = &result
-        && let Some(what) = failure.text().filter(|what| !what.is_empty())
+        && let Some(message) = failure.text().filter(|text| !text.is_empty())
     {
-        note!("unitape: {what}");
+        note!("unitape: {message}");
     }
     output::exit_code(&result)
 }

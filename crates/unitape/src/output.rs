@@ -14,7 +14,7 @@ mod stdout;
 
 pub use destination::{Destination, write_file, write_private_file};
 pub use empty_result::{list_known_names, refuse_name};
-pub use escape::plain;
+pub use escape::escape_line;
 pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};
 pub use files::{file_failure, open_file, read_bytes, read_text};
 pub use rows::{RowFormat, RowLines, csv_text};
@@ -54,7 +54,7 @@ pub fn put_line(out: &mut impl Write, words: Arguments<'_>) -> std::result::Resu
 /// Writes a table or another text of lines that are ours; a cell that a feed has filled went through [`plain`] before.
 pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Result<(), CommandFailure> {
     let text = lines.to_string();
-    out.write_all(escape::plain_lines(text.trim_end_matches('\n')).as_bytes())?;
+    out.write_all(escape::escape_lines(text.trim_end_matches('\n')).as_bytes())?;
     Ok(out.write_all(b"\n")?)
 }
 
@@ -77,7 +77,7 @@ fn name_file_limit(text: String) -> String {
 
 fn line(words: Arguments<'_>) -> String {
     let text = words.to_string();
-    let mut line = plain(&text).into_owned();
+    let mut line = escape_line(&text).into_owned();
     line.push('\n');
     line
 }
@@ -101,7 +101,8 @@ pub fn print_rewound(from: Position, to: Position) {
     );
 }
 
-/// The outcome of a command that went well otherwise, if the tape was cut back this often while it followed it.
+/// Returns the outcome of an otherwise clean command whose tape was cut back `count` times while the command followed
+/// it.
 pub fn outcome_after_rewinds(count: u64) -> CommandOutcome {
     if count == 0 {
         return CommandOutcome::Clean;
@@ -111,7 +112,8 @@ pub fn outcome_after_rewinds(count: u64) -> CommandOutcome {
     CommandOutcome::Flawed
 }
 
-/// Raised by the first SIGINT or SIGTERM, so that a run ends in order; a second one kills.
+/// Makes the flag that the first SIGINT or SIGTERM sets, so that a run ends in order. A second signal kills the
+/// process.
 pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, CommandFailure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -121,7 +123,7 @@ pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, CommandFailure> {
     Ok(flag)
 }
 
-/// Can be read once a signal has raised the flag of [`stop_flag`], which is called before.
+/// Makes a descriptor that becomes readable when a signal sets the flag of [`stop_flag`]. Call `stop_flag` first.
 pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, CommandFailure> {
     let (read, write) = std::os::unix::net::UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -130,7 +132,8 @@ pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, CommandFailure
     Ok(read.into())
 }
 
-/// A file that reached its size limit is reported as an error of the write, with its name, and does not kill us.
+/// Ignores SIGXFSZ. A write past a file's size limit then fails as a write error with the file's name, and the process
+/// lives.
 pub fn ignore_file_size_signal() -> std::result::Result<(), CommandFailure> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     Ok(())
@@ -139,7 +142,7 @@ pub fn ignore_file_size_signal() -> std::result::Result<(), CommandFailure> {
 /// Runs `work` with a progress bar beside it, where stderr is a terminal. `position` gives bytes done and bytes
 /// in all (0 when not known), `note` a few words after the bar.
 pub fn with_progress<T>(
-    what: &str,
+    label: &str,
     position: impl Fn() -> (u64, u64) + Sync,
     note: impl Fn() -> String + Sync,
     work: impl FnOnce() -> T,
@@ -152,15 +155,15 @@ pub fn with_progress<T>(
     bar.set_style(
         indicatif::ProgressStyle::with_template(style).expect("a template of ours").progress_chars("━━ "),
     );
-    bar.set_prefix(what.to_owned());
-    let done = AtomicBool::new(false);
+    bar.set_prefix(label.to_owned());
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Acquire: pairs with the Release below; the last figures are then the final ones.
-            while !done.load(Ordering::Acquire) {
-                let (at, total) = position();
-                bar.set_length(total.max(at));
-                bar.set_position(at);
+            while !is_done.load(Ordering::Acquire) {
+                let (bytes_done, total) = position();
+                bar.set_length(total.max(bytes_done));
+                bar.set_position(bytes_done);
                 bar.set_message(note());
                 std::thread::sleep(Duration::from_millis(60));
             }
@@ -168,7 +171,7 @@ pub fn with_progress<T>(
         });
         // A panic in the work must not leave the bar waiting for ever.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        done.store(true, Ordering::Release);
+        is_done.store(true, Ordering::Release);
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -192,18 +195,18 @@ pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
     }
 }
 
-/// The outcome of a command that went as `done` says: not clean where a tape may have lacked its newest part.
-pub fn final_outcome(done: CommandOutcome) -> CommandOutcome {
-    match done {
+/// Returns the final outcome. A clean outcome becomes flawed if a tape may have lacked its newest part.
+pub fn final_outcome(outcome: CommandOutcome) -> CommandOutcome {
+    match outcome {
         CommandOutcome::Clean if PART_MISSING.load(Ordering::Relaxed) => CommandOutcome::Flawed,
-        done => done,
+        outcome => outcome,
     }
 }
 
 /// A tape that this command names may lack its newest part.
 static PART_MISSING: AtomicBool = AtomicBool::new(false);
 
-/// `1234567` as `1,234,567`.
+/// Writes a number with commas between groups of three digits: `1234567` as `1,234,567`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -216,7 +219,7 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Bytes for people: `1.4 MiB`.
+/// Writes a number of bytes for people: `1.4 MiB`.
 pub fn bytes(n: u64) -> String {
     indicatif::HumanBytes(n).to_string()
 }

@@ -3,7 +3,7 @@
 //! Clap quotes arguments unchanged. An argument with control characters (a name that a shell's `*` has found) is
 //! quoted escaped, like all that unitape prints.
 
-use crate::output::{self, CommandFailure, CommandOutcome, plain};
+use crate::output::{self, CommandFailure, CommandOutcome, escape_line};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use std::io::{IsTerminal, Write};
 /// Reads the arguments of this process; else how the command has ended: after help, or with a usage error.
 ///
 /// # Errors
-/// The end of the command.
+/// Fails with the result with which the command must end.
 pub fn parse<C: Parser>() -> Result<C, output::Result> {
     C::try_parse().map_err(|error| {
         if !error.use_stderr() {
             return help(&error);
         }
-        let is_plain = |a: OsString| a.to_str().is_some_and(|a| plain(a) == a);
+        let is_plain = |a: OsString| a.to_str().is_some_and(|a| escape_line(a) == a);
         if std::env::args_os().all(is_plain) {
             // Clap colours it where that is wanted. A stderr that nobody reads is no error.
             _ = error.print();
@@ -30,13 +30,13 @@ pub fn parse<C: Parser>() -> Result<C, output::Result> {
     })
 }
 
-/// The error with what it quotes escaped.
+/// Escapes the quoted parts of the error.
 fn escaped(mut error: clap::Error) -> clap::Error {
     let quoted: Vec<(ContextKind, ContextValue)> = (error.context())
         .filter_map(|(kind, value)| match value {
-            ContextValue::String(text) => Some((kind, ContextValue::String(plain(text).into_owned()))),
+            ContextValue::String(text) => Some((kind, ContextValue::String(escape_line(text).into_owned()))),
             ContextValue::Strings(texts) => {
-                let texts = texts.iter().map(|text| plain(text).into_owned());
+                let texts = texts.iter().map(|text| escape_line(text).into_owned());
                 Some((kind, ContextValue::Strings(texts.collect())))
             }
             // Advice has the argument in it, too, but cannot be read.

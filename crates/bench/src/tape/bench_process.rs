@@ -33,11 +33,11 @@ impl BenchProcess {
         let (stdin, lines) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
         let lines = lines.ok_or_else(|| Error::Failed("the second process has no stdout".to_owned()))?;
         let mut this = Self { child, stdin, lines };
-        let said = this.line()?;
-        if said == "ready" { Ok(this) } else { Err(Error::Failed(format!("{arguments:?} said {said:?}"))) }
+        let reply = this.line()?;
+        if reply == "ready" { Ok(this) } else { Err(Error::Failed(format!("{arguments:?} said {reply:?}"))) }
     }
 
-    /// The next line of its output.
+    /// Reads the next line of the process's output.
     pub fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         self.lines.read_line(&mut line)?;
@@ -47,9 +47,9 @@ impl BenchProcess {
     /// Asks it to end, and returns its last words.
     pub fn end(mut self) -> Result<String, Error> {
         self.stdin = None;
-        let said = self.line()?;
+        let reply = self.line()?;
         let status = self.child.wait()?;
-        if status.success() { Ok(said) } else { Err(Error::Failed(format!("the second process: {status}"))) }
+        if status.success() { Ok(reply) } else { Err(Error::Failed(format!("the second process: {status}"))) }
     }
 
     /// Sends it a signal.
@@ -70,7 +70,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_child(child)
 }
 
-/// Runs a role; none if it is not one of ours.
+/// Runs a role. Returns `None` if the role is unknown.
 pub fn role(arguments: &[String]) -> Option<Result<(), Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     Some(match words[..] {
@@ -100,16 +100,16 @@ fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
         .collect::<Result<Vec<(Reader, u64)>, Error>>()?;
     say("ready")?;
     let mut waiter = Waiter::new(WaitStrategy::Balanced);
-    while readers.iter().any(|(_, seen)| *seen < count) {
+    while readers.iter().any(|(_, read_count)| *read_count < count) {
         let mut idle = true;
-        for (reader, seen) in &mut readers {
+        for (reader, read_count) in &mut readers {
             // Not more than a little in one go, so that all of them stay at the writer's heels.
             for _ in 0..1024 {
                 let Some(frame) = reader.next()? else { break };
-                if BenchFrameGenerator::number(frame.bytes) != *seen {
-                    return Err(Error::Failed(format!("a reader did not find message {seen}")));
+                if BenchFrameGenerator::number(frame.bytes) != *read_count {
+                    return Err(Error::Failed(format!("a reader did not find message {read_count}")));
                 }
-                *seen += 1;
+                *read_count += 1;
                 idle = false;
             }
         }
@@ -124,7 +124,7 @@ fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether stdin has ended, which is the request to end.
+/// Makes a flag that is set when stdin ends. The end of stdin is the request to stop.
 fn stdin_closed() -> Arc<AtomicBool> {
     let ended = Arc::new(AtomicBool::new(false));
     let flag = ended.clone();
@@ -136,7 +136,7 @@ fn stdin_closed() -> Arc<AtomicBool> {
     ended
 }
 
-/// The recorder of a hot tape.
+/// Runs the recorder of a hot tape.
 fn record(tape: &Path) -> Result<(), Error> {
     pin(1);
     let stop = stdin_closed();
@@ -146,7 +146,7 @@ fn record(tape: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts reports, lets them misbehave until asked to end, and says how often something happened.
+/// Starts reports, lets them misbehave until the request to end, and prints how often the condition occurred.
 fn reports(mode: &str, tape: &str, count: &str) -> Result<(), Error> {
     pin(1);
     let stop = stdin_closed();
@@ -213,7 +213,8 @@ impl Drop for ReportProcess {
     }
 }
 
-/// A report: follows the tape, or scans all of it again and again and says so each time. Killed when it is over.
+/// Runs a report that follows the tape, or scans the whole tape repeatedly and says so each time. The parent kills it
+/// at the end.
 fn report(mode: &str, tape: &Path) -> Result<(), Error> {
     // The process that started us may be killed itself.
     #[cfg(target_os = "linux")]
@@ -221,18 +222,18 @@ fn report(mode: &str, tape: &Path) -> Result<(), Error> {
     let mut reader = Reader::open(tape, StartPosition::Oldest)?;
     say("ready")?;
     let mut waiter = Waiter::new(WaitStrategy::Balanced);
-    let mut seen = 0;
+    let mut next_number = 0;
     loop {
         match reader.next()? {
-            Some(frame) if BenchFrameGenerator::number(frame.bytes) == seen => {
-                seen += 1;
+            Some(frame) if BenchFrameGenerator::number(frame.bytes) == next_number => {
+                next_number += 1;
                 waiter.reset();
             }
-            Some(_) => return Err(Error::Failed(format!("a report did not find message {seen}"))),
+            Some(_) => return Err(Error::Failed(format!("a report did not find message {next_number}"))),
             None if mode == "scan" => {
                 say("scanned")?;
                 reader = Reader::open(tape, StartPosition::Oldest)?;
-                seen = 0;
+                next_number = 0;
             }
             None => waiter.wait(),
         }

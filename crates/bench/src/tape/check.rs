@@ -1,4 +1,4 @@
-//! The check of a tape after a measurement: all its messages, in order, each as it was written.
+//! The check of a tape after a measurement: all its messages must be there, in order and unchanged.
 
 use crate::error::Error;
 use crate::record::HexSha256;
@@ -6,7 +6,7 @@ use std::path::Path;
 use unitape_tape::twin::measure::BenchFrameGenerator;
 use unitape_tape::{Reader, StartPosition};
 
-/// Hashes of what should be on the tape and of what is, both without the header words.
+/// Hashes of the expected and the actual messages on the tape, both without the header words.
 #[derive(Clone, Debug)]
 pub struct TapeHashes {
     pub input: String,
@@ -29,8 +29,9 @@ pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<Tape
         expected[8..16].copy_from_slice(&next.to_le_bytes());
         if frame.bytes.len() != expected.len() || frame.bytes[8..] != expected[8..] {
             let position = frame.position;
-            let what = format!("{}: at {position} is not message {next} as it was written", tape.display());
-            return Err(Error::Failed(what));
+            let message =
+                format!("{}: at {position} is not message {next} as it was written", tape.display());
+            return Err(Error::Failed(message));
         }
         input.add(&expected[8..]);
         output.add(&frame.bytes[8..]);

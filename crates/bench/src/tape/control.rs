@@ -1,8 +1,8 @@
-//! The raw control around every measurement, and what is gathered of the repeats by the pair of cores that it showed.
+//! The raw control around every measurement, and the repeats grouped by the pair of cores that the control showed.
 //!
-//! Virtual cores move between a near pair and a far one, and everything that crosses them moves along. So a `u64`
-//! goes there and back in shared memory before and after each repeat; its median says which pair that was, and
-//! repeats of one pair are never mixed with those of the other.
+//! Virtual cores move between a near pair and a far pair, and all data that crosses them moves along. So a `u64` goes
+//! there and back in shared memory before and after each repeat. Its median shows which pair it was. Repeats of the two
+//! pairs are never mixed.
 
 use super::{AffinityGuard, spawn};
 use crate::context::BenchContext;
@@ -26,7 +26,7 @@ pub enum CoreDistance {
 const NEAR_NS: u64 = 250;
 
 impl CoreDistance {
-    fn of(times: &LatencyHistogram) -> Self {
+    fn from_times(times: &LatencyHistogram) -> Self {
         if times.value_at_quantile(0.5) <= NEAR_NS { Self::Near } else { Self::Far }
     }
 
@@ -46,7 +46,7 @@ pub struct ControlMeasurement<'a> {
     all: RepeatsByDistance,
 }
 
-/// The places of the control's words.
+/// Returns the directory for the control's shared words.
 pub fn shared_dir(context: &BenchContext) -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared } else { &context.options.dir }.into()
@@ -78,7 +78,7 @@ impl<'a> ControlMeasurement<'a> {
             let result = measure()?;
             drop(free);
             let after = self.once()?;
-            let moved = CoreDistance::of(&before) != CoreDistance::of(&after);
+            let moved = CoreDistance::from_times(&before) != CoreDistance::from_times(&after);
             self.last = Some(after.clone());
             if moved && tries > 0 {
                 continue;
@@ -99,16 +99,17 @@ impl<'a> ControlMeasurement<'a> {
         let cpu_ns = cpu_ns() - cpu;
         drop(free);
         let wall_ns = times.iter().sum();
-        let mut found = histogram();
-        times.iter().for_each(|&ns| note(&mut found, ns));
-        let pair = CoreDistance::of(&found);
-        self.all
-            .part(pair)
-            .add(RepeatResult { times: Some(found.clone()), control: None, count, wall_ns, cpu_ns }, None);
-        Ok(found)
+        let mut latencies = histogram();
+        times.iter().for_each(|&ns| note(&mut latencies, ns));
+        let pair = CoreDistance::from_times(&latencies);
+        self.all.part(pair).add(
+            RepeatResult { times: Some(latencies.clone()), control: None, count, wall_ns, cpu_ns },
+            None,
+        );
+        Ok(latencies)
     }
 
-    /// The control's own records.
+    /// Returns the control's own records.
     pub fn records(&mut self) -> Result<Vec<BenchRecord>, Error> {
         if self.last.is_none() {
             // Nothing else was asked for.
@@ -123,9 +124,9 @@ impl<'a> ControlMeasurement<'a> {
 
 /// One repeat.
 pub struct RepeatResult {
-    /// Latencies, where it is about them.
+    /// The latencies, if the case measures latencies.
     pub times: Option<LatencyHistogram>,
-    /// A control of its own, where that around the repeat is none: at a rate, from due time.
+    /// Its own control, if the control around the repeat does not apply: at a rate, from due time.
     pub control: Option<LatencyHistogram>,
     /// Operations.
     pub count: u64,
@@ -146,7 +147,7 @@ pub struct DistanceRepeats {
     count: u64,
     times: Option<LatencyHistogram>,
     control: Option<LatencyHistogram>,
-    /// Median over that of the control around it, each repeat.
+    /// The median divided by the median of the control around it, for each repeat.
     ratios: Vec<f64>,
 }
 
@@ -159,24 +160,25 @@ pub struct RecordDescription {
 }
 
 impl RepeatsByDistance {
-    /// Adds a repeat to those of its pair.
-    pub fn add(&mut self, trial: RepeatResult, beside: &ControlResult) {
-        self.part(beside.pair).add(trial, Some(beside));
+    /// Adds a repeat to the repeats of its pair.
+    pub fn add(&mut self, trial: RepeatResult, control_result: &ControlResult) {
+        self.part(control_result.pair).add(trial, Some(control_result));
     }
 
     fn part(&mut self, pair: CoreDistance) -> &mut DistanceRepeats {
         &mut self.0[pair as usize]
     }
 
-    /// One record for each pair that was met.
+    /// Makes a record for each pair of cores that was measured.
     pub fn records(&self, description: impl Fn(&DistanceRepeats) -> RecordDescription) -> Vec<BenchRecord> {
         self.records_against(None, description)
     }
 
-    /// As [`RepeatsByDistance::records`], with the ratios to `alone`, where that was measured on the same pair.
+    /// Makes records as [`RepeatsByDistance::records`] does. Adds the ratios to `baseline` where the baseline was
+    /// measured on the same pair.
     pub fn records_against(
         &self,
-        alone: Option<&Self>,
+        baseline: Option<&Self>,
         description: impl Fn(&DistanceRepeats) -> RecordDescription,
     ) -> Vec<BenchRecord> {
         let mut records = Vec::new();
@@ -187,10 +189,10 @@ impl RepeatsByDistance {
             }
             let mut record = part.record(description(part));
             record.pair = Some(pair.name().to_owned());
-            if let Some(other) = alone.map(|alone| &alone.0[i])
-                && !other.repeats.is_empty()
+            if let Some(baseline_part) = baseline.map(|baseline_repeats| &baseline_repeats.0[i])
+                && !baseline_part.repeats.is_empty()
             {
-                part.compare(other, &mut record);
+                part.compare(baseline_part, &mut record);
             }
             records.push(record);
         }
@@ -199,13 +201,13 @@ impl RepeatsByDistance {
 }
 
 impl DistanceRepeats {
-    fn add(&mut self, trial: RepeatResult, beside: Option<&ControlResult>) {
+    fn add(&mut self, trial: RepeatResult, control_result: Option<&ControlResult>) {
         self.repeats.add(trial.wall_ns, trial.cpu_ns);
         self.count = trial.count;
-        if let Some(beside) = beside {
+        if let Some(control_result) = control_result {
             let (control, p50_ns) = match &trial.control {
-                Some(own) => (own, own.value_at_quantile(0.5) as f64),
-                None => (&beside.times, beside.p50_ns),
+                Some(own_control) => (own_control, own_control.value_at_quantile(0.5) as f64),
+                None => (&control_result.times, control_result.p50_ns),
             };
             *self.control.get_or_insert_with(histogram) += control;
             if let Some(times) = &trial.times {
@@ -221,7 +223,7 @@ impl DistanceRepeats {
         let bytes = description.bytes * self.count;
         let mut record = self.repeats.record("tape", description.case, self.count, bytes, description.method);
         record.threads = 2;
-        record.latency = self.times.as_ref().map(LatencyPercentiles::of);
+        record.latency = self.times.as_ref().map(LatencyPercentiles::from_times);
         if let Some(control) = &self.control {
             record.raw_p50_ns = Some(control.value_at_quantile(0.5));
             record.raw_p9999_ns = Some(control.value_at_quantile(0.9999));
@@ -235,33 +237,33 @@ impl DistanceRepeats {
         record
     }
 
-    fn compare(&self, alone: &Self, record: &mut BenchRecord) {
-        record.ratio_to_alone = match (&self.times, &alone.times) {
-            (Some(with), Some(alone)) => {
-                record.ratio_p9999_to_alone = Some(ratio(with, alone, 0.9999));
-                Some(ratio(with, alone, 0.5))
+    fn compare(&self, baseline: &Self, record: &mut BenchRecord) {
+        record.ratio_to_alone = match (&self.times, &baseline.times) {
+            (Some(own_times), Some(baseline_times)) => {
+                record.ratio_p9999_to_alone = Some(ratio(own_times, baseline_times, 0.9999));
+                Some(ratio(own_times, baseline_times, 0.5))
             }
             _ => Some(rounded(
                 self.repeats.median_ns()
                     / self.count.max(1) as f64
-                    / (alone.repeats.median_ns() / alone.count.max(1) as f64).max(1e-9),
+                    / (baseline.repeats.median_ns() / baseline.count.max(1) as f64).max(1e-9),
             )),
         };
     }
 }
 
-fn ratio(of: &LatencyHistogram, to: &LatencyHistogram, quantile: f64) -> f64 {
-    rounded(of.value_at_quantile(quantile) as f64 / to.value_at_quantile(quantile).max(1) as f64)
+fn ratio(times: &LatencyHistogram, baseline: &LatencyHistogram, quantile: f64) -> f64 {
+    rounded(times.value_at_quantile(quantile) as f64 / baseline.value_at_quantile(quantile).max(1) as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn beside(p50: u64) -> ControlResult {
+    fn make_control(p50: u64) -> ControlResult {
         let mut times = histogram();
         note(&mut times, p50);
-        ControlResult { pair: CoreDistance::of(&times), p50_ns: p50 as f64, times }
+        ControlResult { pair: CoreDistance::from_times(&times), p50_ns: p50 as f64, times }
     }
 
     fn trial(ns: u64) -> RepeatResult {
@@ -270,23 +272,23 @@ mod tests {
         RepeatResult { times: Some(times), control: None, count: 1, wall_ns: ns, cpu_ns: ns }
     }
 
-    /// A run during which the cores moved once gave one median of both pairs, which no machine ever has.
+    /// Fails if near and far repeats share a median, as in a run during which the cores moved.
     #[test]
     fn near_and_far_repeats_become_two_records_each_with_its_own_control() {
-        let (mut with, mut alone) = (RepeatsByDistance::default(), RepeatsByDistance::default());
+        let (mut measured, mut baseline) = (RepeatsByDistance::default(), RepeatsByDistance::default());
         for (raw, ns) in [(100, 150), (400, 500), (100, 150)] {
-            alone.add(trial(ns), &beside(raw));
-            with.add(trial(2 * ns), &beside(raw));
+            baseline.add(trial(ns), &make_control(raw));
+            measured.add(trial(2 * ns), &make_control(raw));
         }
         let description =
             |_: &DistanceRepeats| RecordDescription { case: "rtt", bytes: 1, method: "m".to_owned() };
-        let records = with.records_against(Some(&alone), description);
-        let shown: Vec<_> = records
+        let records = measured.records_against(Some(&baseline), description);
+        let summaries: Vec<_> = records
             .iter()
             .map(|r| (r.pair.as_deref(), r.repeats, r.raw_p50_ns, r.ratio_to_raw, r.ratio_to_alone))
             .collect();
         assert_eq!(
-            shown,
+            summaries,
             [
                 (Some("near"), 2, Some(100), Some(3.0), Some(2.0)),
                 (Some("far"), 1, Some(400), Some(2.5), Some(2.0))

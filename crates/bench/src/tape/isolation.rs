@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::record::{BenchRecord, LatencyHistogram, cpu_ns, histogram, note};
 use std::time::Instant;
 use unitape_tape::measure::pin;
-use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, settle};
+use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, wait_for_helpers};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Messages a second on the trading path.
@@ -27,7 +27,7 @@ const CONDITIONS: [(&str, &str); 5] = [
     ("scan", "beside it 3 reports that scan the whole day again and again"),
 ];
 
-/// Runs the case, where it is wanted.
+/// Runs the case if it is selected.
 pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     if !bench.wants("isolation") {
         return Ok(());
@@ -38,17 +38,18 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
     if options.helpers.cpus.is_empty() && context.options.tune.pin && cores() > 1 {
         options.helpers.cpus = vec![1];
     }
-    let mut found: Vec<RepeatsByDistance> = CONDITIONS.iter().map(|_| RepeatsByDistance::default()).collect();
+    let mut repeats_by_condition: Vec<RepeatsByDistance> =
+        CONDITIONS.iter().map(|_| RepeatsByDistance::default()).collect();
     let mut hashes = None;
     for _ in 0..context.repeats(3) {
-        for ((condition, _), gathered) in CONDITIONS.iter().zip(&mut found) {
-            let (trial, beside) = bench.control.run_with_control(|| {
-                let place = context.fresh("isolation")?;
-                let tape = place.path().join("tape");
+        for ((condition, _), gathered) in CONDITIONS.iter().zip(&mut repeats_by_condition) {
+            let (trial, control_result) = bench.control.run_with_control(|| {
+                let scratch_dir = context.fresh("isolation")?;
+                let tape = scratch_dir.path().join("tape");
                 let name = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
                 let mut trading = SingleCoreTrading::open(&tape, &options, day)?;
                 let reports = reports(context, condition, name)?;
-                settle(&options);
+                wait_for_helpers(&options);
                 pin(0);
                 let cpu = cpu_ns();
                 let (wall_ns, times) = trading.run(count)?;
@@ -60,13 +61,13 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
                 hashes = Some(read_back(&tape, LINES, day + count, false)?);
                 Ok(RepeatResult { times: Some(times), control: None, count, wall_ns, cpu_ns })
             })?;
-            gathered.add(trial, &beside);
+            gathered.add(trial, &control_result);
         }
     }
-    for (i, (condition, what)) in CONDITIONS.iter().enumerate() {
+    for (i, (condition, condition_text)) in CONDITIONS.iter().enumerate() {
         let method = format!(
             "{RATE} messages of {} bytes a second from append until seen by a reader on the same core, from due \
-             time, behind a day of {day}; {what}, on the other core with the helper threads",
+             time, behind a day of {day}; {condition_text}, on the other core with the helper threads",
             payload_of(LINES)
         );
         let description = |_: &_| RecordDescription {
@@ -74,8 +75,8 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
             bytes: frame_bytes(LINES),
             method: method.clone(),
         };
-        let alone = (i > 0).then_some(&found[0]);
-        for record in found[i].records_against(alone, description) {
+        let baseline = (i > 0).then_some(&repeats_by_condition[0]);
+        for record in repeats_by_condition[i].records_against(baseline, description) {
             let condition = Some((*condition).to_owned());
             let record = from_due_time(record);
             out(moved(BenchRecord { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
@@ -91,11 +92,11 @@ fn reports(context: &BenchContext, condition: &str, tape: &str) -> Result<Option
     }
 }
 
-/// Something must have happened, or nothing was shown.
-fn happened(condition: &str, said: &str) -> Result<(), Error> {
-    match said.strip_prefix("happened ").and_then(|n| n.parse::<u64>().ok()) {
+/// Fails unless the condition occurred, because otherwise the measurement shows nothing.
+fn happened(condition: &str, reply: &str) -> Result<(), Error> {
+    match reply.strip_prefix("happened ").and_then(|n| n.parse::<u64>().ok()) {
         Some(n) if n > 0 || condition == "tail" => Ok(()),
-        _ => Err(Error::Failed(format!("tape isolation {condition}: the reports said {said:?}"))),
+        _ => Err(Error::Failed(format!("tape isolation {condition}: the reports said {reply:?}"))),
     }
 }
 
@@ -104,15 +105,15 @@ struct SingleCoreTrading {
     writer: Writer,
     reader: Reader,
     messages: BenchFrameGenerator,
-    seen: u64,
+    read_count: u64,
 }
 
 impl SingleCoreTrading {
-    /// With the day so far on the tape and read.
+    /// Opens the tape, with the day so far written and read.
     fn open(tape: &std::path::Path, options: &WriterOptions, day: u64) -> Result<Self, Error> {
         let (writer, _) = Writer::open(tape, TapeId(1), options.clone())?;
         let reader = Reader::open(tape, StartPosition::Oldest)?;
-        let mut this = Self { writer, reader, messages: BenchFrameGenerator::new(LINES), seen: 0 };
+        let mut this = Self { writer, reader, messages: BenchFrameGenerator::new(LINES), read_count: 0 };
         for _ in 0..day {
             this.writer.append(this.messages.next())?;
             this.read()?;
@@ -124,15 +125,15 @@ impl SingleCoreTrading {
     fn read(&mut self) -> Result<(), Error> {
         loop {
             match self.reader.next()? {
-                Some(frame) if BenchFrameGenerator::number(frame.bytes) == self.seen => break,
+                Some(frame) if BenchFrameGenerator::number(frame.bytes) == self.read_count => break,
                 Some(_) => {
-                    let what = format!("the trading reader did not find message {}", self.seen);
-                    return Err(Error::Failed(what));
+                    let message = format!("the trading reader did not find message {}", self.read_count);
+                    return Err(Error::Failed(message));
                 }
                 None => std::hint::spin_loop(),
             }
         }
-        self.seen += 1;
+        self.read_count += 1;
         Ok(())
     }
 

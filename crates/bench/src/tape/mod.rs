@@ -1,7 +1,7 @@
 //! `bench tape`: the tape as messaging, between pinned processes and beside the raw control.
 //!
-//! Messages are of 100 bytes, frames of two lines, unless the case says otherwise. Every case runs on a hot tape
-//! and on one of files, each repeat between two controls ([`control`]).
+//! Messages have 100 bytes and frames two lines, unless the case says otherwise. Every case runs on a hot tape and on a
+//! tape of files, each repeat between two controls ([`control`]).
 
 mod bench_process;
 mod check;
@@ -60,8 +60,8 @@ pub fn run(context: &BenchContext, out: RecordSink<'_>) -> Result<(), Error> {
         };
         let out: RecordSink<'_> = &mut |record: BenchRecord| {
             let tuned = context.options.tune.description();
-            let place = record.place.clone().unwrap_or_else(|| context.place_of(backing));
-            out(BenchRecord { backing: Some(backing.to_owned()), place: Some(place), tuned, ..record })
+            let medium = record.place.clone().unwrap_or_else(|| context.place_of(backing));
+            out(BenchRecord { backing: Some(backing.to_owned()), place: Some(medium), tuned, ..record })
         };
         trips::run(&mut bench, out)?;
         streams::run(&mut bench, out)?;
@@ -91,7 +91,7 @@ impl BackingBench<'_> {
     }
 }
 
-/// Adds what was moved, and what it hashed to.
+/// Adds the number of moved bytes and their hash to the record.
 fn moved(record: BenchRecord, lines: u16, hashes: Option<&TapeHashes>) -> BenchRecord {
     BenchRecord {
         payload_bytes: Some(payload_of(lines) as u64),
@@ -113,7 +113,7 @@ fn from_due_time(record: BenchRecord) -> BenchRecord {
     }
 }
 
-/// Bytes of a frame.
+/// Returns the number of bytes of a frame.
 fn frame_bytes(lines: u16) -> u64 {
     u64::from(lines) * unitape_model::LINE as u64
 }
@@ -135,7 +135,7 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// The second process of a measurement.
+/// Runs the second process of a measurement.
 pub fn peer(unpinned: bool, arguments: &[String]) -> Result<(), Error> {
     unitape_tape::measure::set_pinning(!unpinned);
     if let Some(result) = bench_process::role(arguments) {

@@ -1,8 +1,8 @@
-//! `readers1`, `readers4`, `readers20`: what readers cost the writer.
+//! `readers1`, `readers4`, `readers20`: the cost of readers for the writer.
 //!
-//! On two cores the tape's helper threads need the core on which the readers run, or they take the writer's. So
-//! it is measured in three ways: with memory that is ready and helpers on the readers' core, which shows what the
-//! readers alone do; with segments made on the way; and with helpers wherever the system puts them.
+//! On two cores, the tape's helper threads need the readers' core, or they take the writer's core. So there are three
+//! measurements. With ready memory and helpers on the readers' core, it shows the effect of the readers alone. The
+//! others make segments on the way, and leave the helpers to the system's scheduler.
 
 use super::bench_process::BenchProcess;
 use super::check::{TapeHashes, read_back};
@@ -14,7 +14,7 @@ use crate::record::{BenchRecord, cpu_ns};
 use std::path::Path;
 use std::time::Instant;
 use unitape_tape::measure::pin;
-use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, settle};
+use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, wait_for_helpers};
 use unitape_tape::{TapeId, Writer, WriterOptions};
 
 const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];
@@ -28,15 +28,15 @@ struct ReaderCondition {
     settled: bool,
 }
 
-/// Runs the cases that are wanted.
+/// Runs the selected cases.
 pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
-    let wanted: Vec<(u32, &'static str)> =
+    let selected_cases: Vec<(u32, &'static str)> =
         READERS.into_iter().filter(|(_, case)| bench.wants(case)).collect();
-    if wanted.is_empty() {
+    if selected_cases.is_empty() {
         return Ok(());
     }
-    for way in ways(bench) {
-        measure(bench, &wanted, &way, out)?;
+    for reader_condition in ways(bench) {
+        measure(bench, &selected_cases, &reader_condition, out)?;
     }
     Ok(())
 }
@@ -79,58 +79,66 @@ fn ways(bench: &BackingBench<'_>) -> Vec<ReaderCondition> {
 
 fn measure(
     bench: &mut BackingBench<'_>,
-    wanted: &[(u32, &'static str)],
-    way: &ReaderCondition,
+    selected_cases: &[(u32, &'static str)],
+    reader_condition: &ReaderCondition,
     out: RecordSink<'_>,
 ) -> Result<(), Error> {
     let context = bench.context;
-    let mut alone = RepeatsByDistance::default();
-    let mut found: Vec<RepeatsByDistance> = wanted.iter().map(|_| RepeatsByDistance::default()).collect();
+    let mut baseline = RepeatsByDistance::default();
+    let mut repeats_by_case: Vec<RepeatsByDistance> =
+        selected_cases.iter().map(|_| RepeatsByDistance::default()).collect();
     let mut hashes: Option<TapeHashes> = None;
     for _ in 0..context.repeats(5) {
-        let each = std::iter::once((0, &mut alone)).chain(wanted.iter().map(|(n, _)| *n).zip(&mut found));
+        let each = std::iter::once((0, &mut baseline))
+            .chain(selected_cases.iter().map(|(n, _)| *n).zip(&mut repeats_by_case));
         for (readers, gathered) in each {
-            let (trial, beside) = bench.control.run_with_control(|| {
-                let place = context.fresh("readers")?;
-                let tape = place.path().join("tape");
-                let (mut writer, _) = Writer::open(&tape, TapeId(1), way.options.clone())?;
-                let second = start(bench.context, &tape, readers, way.count)?;
-                if way.settled {
-                    settle(&way.options);
+            let (trial, control_result) = bench.control.run_with_control(|| {
+                let scratch_dir = context.fresh("readers")?;
+                let tape = scratch_dir.path().join("tape");
+                let (mut writer, _) = Writer::open(&tape, TapeId(1), reader_condition.options.clone())?;
+                let second = start(bench.context, &tape, readers, reader_condition.count)?;
+                if reader_condition.settled {
+                    wait_for_helpers(&reader_condition.options);
                 }
                 pin(0);
                 let mut messages = BenchFrameGenerator::new(LINES);
                 let (cpu, since) = (cpu_ns(), Instant::now());
-                for _ in 0..way.count {
+                for _ in 0..reader_condition.count {
                     writer.append(messages.next())?;
                 }
                 let (wall_ns, cpu_ns) = (since.elapsed().as_nanos() as u64, cpu_ns() - cpu);
                 if let Some(second) = second {
-                    let said = second.end()?;
-                    if said != format!("read {}", way.count) {
-                        return Err(Error::Failed(format!("tape readers: the readers said {said:?}")));
+                    let reply = second.end()?;
+                    if reply != format!("read {}", reader_condition.count) {
+                        return Err(Error::Failed(format!("tape readers: the readers said {reply:?}")));
                     }
                 }
                 writer.close()?;
-                hashes = Some(read_back(&tape, LINES, way.count, false)?);
-                Ok(RepeatResult { times: None, control: None, count: way.count, wall_ns, cpu_ns })
+                hashes = Some(read_back(&tape, LINES, reader_condition.count, false)?);
+                Ok(RepeatResult {
+                    times: None,
+                    control: None,
+                    count: reader_condition.count,
+                    wall_ns,
+                    cpu_ns,
+                })
             })?;
-            gathered.add(trial, &beside);
+            gathered.add(trial, &control_result);
         }
     }
-    for ((readers, case), gathered) in wanted.iter().zip(&found) {
+    for ((readers, case), gathered) in selected_cases.iter().zip(&repeats_by_case) {
         let method = format!(
             "time of the writer, alone on its core, for messages of {} bytes in frames of {}, one append each, \
              while {readers} readers in one process on the other core each read the whole tape; {}; with readers \
              and without in turn",
             payload_of(LINES),
             frame_bytes(LINES),
-            way.text
+            reader_condition.text
         );
         let description =
             |_: &_| RecordDescription { case, bytes: frame_bytes(LINES), method: method.clone() };
-        for record in gathered.records_against(Some(&alone), description) {
-            let condition = Some(way.condition.to_owned());
+        for record in gathered.records_against(Some(&baseline), description) {
+            let condition = Some(reader_condition.condition.to_owned());
             out(moved(BenchRecord { condition, ..record }, LINES, hashes.as_ref()))?;
         }
     }

@@ -9,7 +9,7 @@ use crate::record::{BenchRecord, cpu_ns, histogram, note};
 use rustix::process::Signal;
 use std::time::Instant;
 use unitape_tape::measure::pin;
-use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, settle};
+use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, wait_for_helpers};
 use unitape_tape::{HelperThreadAffinity, RecorderLocation, TapeId, Writer, WriterOptions};
 
 /// Messages a second.
@@ -18,7 +18,7 @@ const RATE: u64 = 1_000_000;
 /// Parts of a run. The recorder is stopped from the second part to the last but one.
 const PARTS: u64 = 8;
 
-/// Runs the case, where it is wanted and there is a recorder that can be stopped.
+/// Runs the case if it is selected and if there is a recorder that can be stopped.
 pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     if bench.backing != "hot" || !bench.wants("recorder-behind") {
         return Ok(());
@@ -33,13 +33,13 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
     let mut hashes = None;
     for _ in 0..context.repeats(3) {
         for (stop, gathered) in [(false, &mut undisturbed), (true, &mut stopped)] {
-            let (trial, beside) = bench.control.run_with_control(|| {
-                let place = context.fresh("recorder-behind")?;
-                let tape = place.path().join("tape");
+            let (trial, control_result) = bench.control.run_with_control(|| {
+                let scratch_dir = context.fresh("recorder-behind")?;
+                let tape = scratch_dir.path().join("tape");
                 let name = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
                 let (mut writer, _) = Writer::open(&tape, TapeId(1), options.clone())?;
                 let recorder = BenchProcess::start(context, &["record", name])?;
-                settle(&options);
+                wait_for_helpers(&options);
                 let cpu = cpu_ns();
                 let (wall_ns, times) = appends(&mut writer, count, stop.then_some(&recorder))?;
                 let cpu_ns = cpu_ns() - cpu;
@@ -48,19 +48,19 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
                 hashes = Some(read_back(&tape, LINES, count, false)?);
                 Ok(RepeatResult { times: Some(times), control: None, count, wall_ns, cpu_ns })
             })?;
-            gathered.add(trial, &beside);
+            gathered.add(trial, &control_result);
         }
     }
-    for (condition, gathered, alone) in
+    for (condition, gathered, baseline) in
         [("undisturbed", &undisturbed, None), ("stopped", &stopped, Some(&undisturbed))]
     {
-        let what = match alone {
+        let condition_text = match baseline {
             None => "recorded all along by a process on the other core",
             Some(_) => "the recorder, a process on the other core, stopped for three quarters of the time",
         };
         let method = format!(
             "{RATE} messages of {} bytes a second, one append each, by one writer alone on its core; latency of \
-             the append from due time; {what}; helper threads on the other core",
+             the append from due time; {condition_text}; helper threads on the other core",
             payload_of(LINES)
         );
         let description = |_: &_| RecordDescription {
@@ -68,7 +68,7 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
             bytes: frame_bytes(LINES),
             method: method.clone(),
         };
-        for record in gathered.records_against(alone, description) {
+        for record in gathered.records_against(baseline, description) {
             let condition = Some(condition.to_owned());
             let record = from_due_time(record);
             out(moved(BenchRecord { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
@@ -111,8 +111,8 @@ fn appends(
     let wall_ns = since.elapsed().as_nanos() as u64;
     let written = count * frame_bytes(LINES);
     if recorder.is_some() && lag < written / 4 {
-        let what = format!("the recorder was stopped, but only {lag} bytes behind then");
-        return Err(Error::Failed(what));
+        let message = format!("the recorder was stopped, but only {lag} bytes behind then");
+        return Err(Error::Failed(message));
     }
     Ok((wall_ns, times))
 }

@@ -16,7 +16,7 @@ const RETAIN_BYTES: u64 = 2 << 30;
 /// Room for a burst in one segment.
 const BURST_SEGMENT_BYTES: u64 = 128 << 20;
 
-/// Runs the cases that are wanted.
+/// Runs the selected cases.
 pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     if bench.wants("one-way") {
         burst(bench, out)?;
@@ -33,10 +33,10 @@ fn burst(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error>
     // All of it fits into the first segment: nothing is made on the way.
     let segment_bytes = bench.options.segment_bytes.max(BURST_SEGMENT_BYTES);
     let options = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
-    let mut ways = vec![("helpers in turn with all", options.clone(), RepeatsByDistance::default())];
+    let mut variants = vec![("helpers in turn with all", options.clone(), RepeatsByDistance::default())];
     if options.helpers.nice.is_none() {
         let helpers = HelperThreadAffinity { nice: Some(19), ..options.helpers.clone() };
-        ways.push((
+        variants.push((
             "helpers wait (nice 19)",
             WriterOptions { helpers, ..options },
             RepeatsByDistance::default(),
@@ -44,16 +44,16 @@ fn burst(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error>
     }
     let mut hashes = None;
     for _ in 0..context.repeats(7) {
-        for (_, options, gathered) in &mut ways {
-            let (trial, beside) = bench.control.run_with_control(|| {
-                let place = context.fresh("one-way")?;
+        for (_, options, gathered) in &mut variants {
+            let (trial, control_result) = bench.control.run_with_control(|| {
+                let scratch_dir = context.fresh("one-way")?;
                 let cpu = cpu_ns();
-                let way = one_way(place.path(), options, LINES, count, &spawn(context))?;
+                let measurement = one_way(scratch_dir.path(), options, LINES, count, &spawn(context))?;
                 let cpu_ns = cpu_ns() - cpu;
-                hashes = Some(read_back(&place.path().join("one-way"), LINES, count, false)?);
-                Ok(RepeatResult { times: None, control: None, count, wall_ns: way.read_ns, cpu_ns })
+                hashes = Some(read_back(&scratch_dir.path().join("one-way"), LINES, count, false)?);
+                Ok(RepeatResult { times: None, control: None, count, wall_ns: measurement.read_ns, cpu_ns })
             })?;
-            gathered.add(trial, &beside);
+            gathered.add(trial, &control_result);
         }
     }
     let method = format!(
@@ -65,7 +65,7 @@ fn burst(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error>
         frame_bytes(LINES),
         bench.backing
     );
-    for (condition, _, gathered) in ways {
+    for (condition, _, gathered) in variants {
         for record in gathered.records(|_| RecordDescription {
             case: "one-way",
             bytes: frame_bytes(LINES),
@@ -98,24 +98,30 @@ fn at_full_rate(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
     options.retention = RetentionLimits { bytes: Some(retain), ..RetentionLimits::default() };
     let part = if context.options.quick { Duration::from_millis(200) } else { time / 6 };
     let mut disk_rates = Vec::new();
-    let mut ways: Option<(StreamMeasurement, TapeHashes)> = None;
-    let (trial, beside) = bench.control.run_with_control(|| {
-        let place = context.fresh("sustained")?;
+    let mut stream_outcome: Option<(StreamMeasurement, TapeHashes)> = None;
+    let (trial, control_result) = bench.control.run_with_control(|| {
+        let scratch_dir = context.fresh("sustained")?;
         disk_rates.clear();
-        disk_rates.push(disk::mb_per_s(place.path(), retain, part)?);
+        disk_rates.push(disk::mb_per_s(scratch_dir.path(), retain, part)?);
         let cpu = cpu_ns();
-        let way = sustained(place.path(), &options, LINES, time, retain / 2, &spawn(context))?;
+        let measurement = sustained(scratch_dir.path(), &options, LINES, time, retain / 2, &spawn(context))?;
         let cpu_ns = cpu_ns() - cpu;
-        let hashes = read_back(&place.path().join("one-way"), LINES, way.frames, true)?;
-        disk_rates.push(disk::mb_per_s(place.path(), retain, part)?);
-        ways = Some((way, hashes));
+        let hashes = read_back(&scratch_dir.path().join("one-way"), LINES, measurement.frames, true)?;
+        disk_rates.push(disk::mb_per_s(scratch_dir.path(), retain, part)?);
+        stream_outcome = Some((measurement, hashes));
         // Until it is on the disk, or the last segments would be free.
-        Ok(RepeatResult { times: None, control: None, count: way.frames, wall_ns: way.closed_ns, cpu_ns })
+        Ok(RepeatResult {
+            times: None,
+            control: None,
+            count: measurement.frames,
+            wall_ns: measurement.closed_ns,
+            cpu_ns,
+        })
     })?;
     let mut gathered = RepeatsByDistance::default();
-    gathered.add(trial, &beside);
+    gathered.add(trial, &control_result);
     let disk_mb_per_s = disk_rates.iter().sum::<f64>() / disk_rates.len().max(1) as f64;
-    let on_disk = context.place != "tmpfs";
+    let on_disk = context.medium != "tmpfs";
     let against = if on_disk {
         format!(
             "against {:.1} s before and after of the disk alone, written by pwrite of 4 MiB, through the page \
@@ -138,7 +144,7 @@ fn at_full_rate(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
         rounded(retain as f64 / (1 << 30) as f64),
         disk::FLUSH_BYTES >> 20
     );
-    let hashes = ways.map(|(_, hashes)| hashes);
+    let hashes = stream_outcome.map(|(_, hashes)| hashes);
     for record in gathered.records(|_| RecordDescription {
         case: "sustained",
         bytes: frame_bytes(LINES),
@@ -146,8 +152,12 @@ fn at_full_rate(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
     }) {
         let ratio_to_disk = on_disk.then(|| rounded(record.mb_per_s / disk_mb_per_s.max(1e-9)));
         let disk_mb_per_s = on_disk.then(|| rounded(disk_mb_per_s));
-        let place = Some(context.place.clone());
-        out(moved(BenchRecord { place, disk_mb_per_s, ratio_to_disk, ..record }, LINES, hashes.as_ref()))?;
+        let medium = Some(context.medium.clone());
+        out(moved(
+            BenchRecord { place: medium, disk_mb_per_s, ratio_to_disk, ..record },
+            LINES,
+            hashes.as_ref(),
+        ))?;
     }
     Ok(())
 }

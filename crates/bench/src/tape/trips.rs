@@ -11,13 +11,13 @@ use unitape_tape::twin::measure::{
 };
 use unitape_tape::{SyncPolicy, WriterOptions};
 
-/// Messages a second of `rtt-rate`; the first is the one of `rtt-load`.
+/// Messages a second of `rtt-rate`. The first rate is also the rate of `rtt-load`.
 const RATES: [u64; 3] = [100_000, 500_000, 1_000_000];
 
 /// Messages of the batch of `rtt-load` in the time between two messages: a million a second, and four.
 const BATCHES: [u64; 2] = [10, 40];
 
-/// Runs the cases that are wanted.
+/// Runs the selected cases.
 pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     back_to_back(bench, out)?;
     if bench.wants("rtt-rate") {
@@ -41,17 +41,17 @@ fn back_to_back(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
         [("rtt", LINES), ("rtt-64", 1)].into_iter().filter(|(case, _)| bench.wants(case)).collect();
     let context = bench.context;
     let count = context.pick(2_000, 200_000);
-    let mut found: Vec<(RepeatsByDistance, Option<TapeHashes>)> =
+    let mut repeats_by_case: Vec<(RepeatsByDistance, Option<TapeHashes>)> =
         cases.iter().map(|_| (RepeatsByDistance::default(), None)).collect();
     for _ in 0..context.repeats(5) {
-        for ((case, lines), (gathered, hashes)) in cases.iter().zip(&mut found) {
+        for ((case, lines), (gathered, hashes)) in cases.iter().zip(&mut repeats_by_case) {
             let options = &bench.options;
-            let (trial, beside) = bench.control.run_with_control(|| {
-                let place = context.fresh(case)?;
+            let (trial, control_result) = bench.control.run_with_control(|| {
+                let scratch_dir = context.fresh(case)?;
                 let cpu = cpu_ns();
-                let times = round_trips(place.path(), options, *lines, count, &spawn(context))?;
+                let times = round_trips(scratch_dir.path(), options, *lines, count, &spawn(context))?;
                 let cpu_ns = cpu_ns() - cpu;
-                *hashes = Some(read_back(&place.path().join("there"), *lines, count, false)?);
+                *hashes = Some(read_back(&scratch_dir.path().join("there"), *lines, count, false)?);
                 let mut all = histogram();
                 times.iter().for_each(|&ns| note(&mut all, ns));
                 Ok(RepeatResult {
@@ -62,10 +62,10 @@ fn back_to_back(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
                     cpu_ns,
                 })
             })?;
-            gathered.add(trial, &beside);
+            gathered.add(trial, &control_result);
         }
     }
-    for ((case, lines), (gathered, hashes)) in cases.into_iter().zip(&found) {
+    for ((case, lines), (gathered, hashes)) in cases.into_iter().zip(&repeats_by_case) {
         let method = format!(
             "messages of {} bytes in frames of {} there and back over two {} tapes with their recorders, one at a \
              time, every word read; raw control before and after each repeat; processor time with opening and \
@@ -110,30 +110,30 @@ impl PacedTrips {
         let (options, count, rate) = (&self.options, self.count, self.rate);
         for _ in 0..context.repeats(5) {
             for (batch, gathered) in &mut self.batches {
-                let (trial, beside) = bench.control.run_with_control(|| {
-                    let place = context.fresh(case)?;
+                let (trial, control_result) = bench.control.run_with_control(|| {
+                    let scratch_dir = context.fresh(case)?;
                     let mut times = histogram();
                     let every = Duration::from_nanos(1_000_000_000 / rate);
                     let pace = SendSchedule { count, every, batch: *batch };
                     let cpu = cpu_ns();
                     let wall_ns =
-                        round_trips_at(place.path(), options, LINES, pace, &spawn(context), |ns| {
+                        round_trips_at(scratch_dir.path(), options, LINES, pace, &spawn(context), |ns| {
                             note(&mut times, ns);
                         })?;
                     let cpu_ns = cpu_ns() - cpu;
-                    hashes = Some(read_back(&place.path().join("there"), LINES, count, false)?);
+                    hashes = Some(read_back(&scratch_dir.path().join("there"), LINES, count, false)?);
                     let mut raw = histogram();
                     let dir = shared_dir(context);
                     raw_round_trips_at(&dir, count, every, &spawn(context), |ns| note(&mut raw, ns))?;
                     Ok(RepeatResult { times: Some(times), control: Some(raw), count, wall_ns, cpu_ns })
                 })?;
-                gathered.add(trial, &beside);
+                gathered.add(trial, &control_result);
             }
         }
-        let alone = &self.batches[0].1;
+        let baseline = &self.batches[0].1;
         for (batch, gathered) in &self.batches {
             let loaded = rate * batch;
-            let beside = match batch {
+            let load_text = match batch {
                 0 if self.batches.len() == 1 => String::new(),
                 0 => "; the same without load, for comparison".to_owned(),
                 _ => format!(
@@ -147,14 +147,14 @@ impl PacedTrips {
             };
             let method = format!(
                 "{rate} messages of {} bytes a second there and back over two {} tapes with their recorders, each \
-                 sent when it is due whatever is still out; latency from due time{beside}{flushed}; right \
+                 sent when it is due whatever is still out; latency from due time{load_text}{flushed}; right \
                  behind each repeat the raw control at the same rate, from due time too",
                 payload_of(LINES),
                 bench.backing
             );
             let description =
                 |_: &_| RecordDescription { case, bytes: 2 * frame_bytes(LINES), method: method.clone() };
-            let against = (*batch > 0).then_some(alone);
+            let against = (*batch > 0).then_some(baseline);
             for record in gathered.records_against(against, description) {
                 let condition = match batch {
                     0 if self.batches.len() == 1 => None,

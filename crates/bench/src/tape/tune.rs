@@ -1,4 +1,4 @@
-//! `--tune NAME=VALUE`: what of the tape's options a measurement changes, for the tables of the tuning guide.
+//! `--tune NAME=VALUE`: the tape options that a measurement changes, for the tables of the tuning guide.
 
 use crate::error::Error;
 use unitape_tape::{Backing, HelperThreadAffinity, WriterOptions};
@@ -27,7 +27,7 @@ impl TapeTuning {
             pin: true,
         };
         for word in words {
-            let wrong = |why: &str| Error::Usage(format!("--tune {word}: {why}"));
+            let wrong = |reason: &str| Error::Usage(format!("--tune {word}: {reason}"));
             let (name, value) = word.split_once('=').ok_or_else(|| wrong("write NAME=VALUE"))?;
             let number = || size(value).ok_or_else(|| wrong("a number, also with KiB, MiB or GiB"));
             match name {
@@ -65,7 +65,7 @@ impl TapeTuning {
         Ok(tune)
     }
 
-    /// The options with it.
+    /// Returns the writer's options with these changes.
     pub fn apply(&self, options: &WriterOptions) -> WriterOptions {
         let mut options = options.clone();
         options.segment_bytes = self.segment_bytes.unwrap_or(options.segment_bytes);
@@ -79,7 +79,7 @@ impl TapeTuning {
         options
     }
 
-    /// As words for the record; none where nothing was changed.
+    /// Describes the changed options for the record. Returns `None` if nothing was changed.
     pub fn description(&self) -> Option<String> {
         (!self.words.is_empty()).then(|| self.words.join(" "))
     }
@@ -101,7 +101,7 @@ fn size(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A tuned figure whose change was not applied would be a claim about nothing.
+    /// Fails if a tuning word does not change what it names, because the figure would then claim nothing.
     #[test]
     fn words_change_what_they_name_and_wrong_ones_are_usage_errors() {
         let parse =

@@ -200,9 +200,9 @@ impl<'x> Lexer<'x> {
         &self,
         tag: StartTag<'_>,
         parent: &'static str,
-        known: &[&'static str],
+        known_names: &[&'static str],
     ) -> RequestError {
-        let hint = hint(tag.name, known);
+        let hint = hint(tag.name, known_names);
         self.error(tag.offset, RequestFault::Element { name: excerpt(tag.name), parent, hint })
     }
 
@@ -211,9 +211,9 @@ impl<'x> Lexer<'x> {
         offset: usize,
         key: &str,
         element: &'static str,
-        known: &[&'static str],
+        known_names: &[&'static str],
     ) -> RequestError {
-        let hint = hint(key, known);
+        let hint = hint(key, known_names);
         self.error(offset, RequestFault::Attribute { name: excerpt(key), element, hint })
     }
 
@@ -384,11 +384,11 @@ impl<'x> Lexer<'x> {
 }
 
 /// Returns the end of a message about an unknown name: the known one that is near, or else all that are known.
-pub(super) fn hint(name: &str, known: &[&'static str]) -> String {
-    let suggestion = suggest_word(name, known.iter().copied());
-    match known {
+pub(super) fn hint(name: &str, known_names: &[&'static str]) -> String {
+    let suggestion = suggest_word(name, known_names.iter().copied());
+    match known_names {
         [] => suggestion,
-        _ if suggestion.is_empty() => format!("; known: {}", known.join(", ")),
+        _ if suggestion.is_empty() => format!("; known: {}", known_names.join(", ")),
         _ => suggestion,
     }
 }

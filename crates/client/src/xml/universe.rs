@@ -41,7 +41,7 @@ pub fn refuse_universe(_: &Path) -> Result<Vec<u8>, UniverseError> {
 #[derive(Default)]
 pub(super) struct SymbolList {
     symbols: Vec<String>,
-    known: HashSet<String>,
+    unique_symbols: HashSet<String>,
 }
 
 impl SymbolList {
@@ -51,13 +51,13 @@ impl SymbolList {
         if symbol.is_empty() || symbol.len() > SYMBOL_BYTES_MAX || symbol.contains(char::is_control) {
             return Err(UniverseError::Symbol { line, text: excerpt(symbol) });
         }
-        if self.known.contains(symbol) {
+        if self.unique_symbols.contains(symbol) {
             return Ok(());
         }
         if self.symbols.len() == SYMBOLS_MAX {
             return Err(UniverseError::TooMany);
         }
-        self.known.insert(symbol.to_owned());
+        self.unique_symbols.insert(symbol.to_owned());
         self.symbols.push(symbol.to_owned());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The control tape: trips, warnings, and what persons did about them.
+//! The control tape: trips, warnings, and persons' acts on them.
 
 use crate::Error;
 use crate::derived_tape::derived_id;
@@ -14,7 +14,7 @@ use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{ReadOptions, SyncPolicy, TapeId, TapeManifest, Writer, WriterOptions};
 use unitape_watch::breakers::{BreakerSignal, ControlVerb, RecordedControl, Scope};
 
-/// The writer of a control tape, and what it had before.
+/// The writer of a control tape, and the records that it had before.
 pub struct ControlTape {
     dir: PathBuf,
     writer: Writer,
@@ -27,7 +27,8 @@ impl ControlTape {
     /// Makes or continues the control tape of `source` in `dir`.
     ///
     /// # Errors
-    /// Fails if another process writes it, if it is another tape or one of another source, or if it cannot be read or written.
+    /// Fails if another process writes the tape, if it is another tape or has another source, or if it cannot be read
+    /// or written.
     pub fn open(dir: &Path, source: TapeId, read: ReadOptions) -> Result<Self, Error> {
         let id = control_tape_id(source);
         require_id(dir, id, read)?;
@@ -57,7 +58,7 @@ impl ControlTape {
     ///
     /// # Errors
     /// Fails if a control cannot be an event, or if the tape cannot be written.
-    pub fn put(&mut self, records: &[RecordedControl]) -> Result<(), Error> {
+    pub fn append_controls(&mut self, records: &[RecordedControl]) -> Result<(), Error> {
         let (mut unit, mut last) = (Vec::new(), 0);
         for record in records {
             let mut names = Vec::new();
@@ -72,7 +73,8 @@ impl ControlTape {
             let Scope { kind, name } = &record.scope;
             let written = id_of(kind.field(), kind.dict(), name, &mut unit)
                 .and_then(|()| {
-                    let persons = [(EventField::By, &record.by), (EventField::SecondBy, &record.second_by)];
+                    let persons =
+                        [(EventField::By, &record.user), (EventField::SecondBy, &record.second_user)];
                     persons.into_iter().try_for_each(|(field, user)| match user {
                         Some(user) => id_of(field, NameKind::Name, user, &mut unit),
                         None => Ok(()),
@@ -84,7 +86,7 @@ impl ControlTape {
                 });
             written.map_err(|refusal| Error::OtherTape {
                 path: self.dir.clone(),
-                what: format!("the control `{}` cannot be written: {refusal}", record.id),
+                reason: format!("the control `{}` cannot be written: {refusal}", record.id),
             })?;
         }
         let header = FrameHeader::read(&unit[last..]);
@@ -104,8 +106,8 @@ impl ControlTape {
 
     /// Returns the error of a source that was cut back while it was read.
     pub fn source_cut(&self) -> Error {
-        let what = "the watched tape was cut back while it was read; run the command again";
-        Error::OtherTape { path: self.dir.clone(), what: what.to_owned() }
+        let reason = "the watched tape was cut back while it was read; run the command again";
+        Error::OtherTape { path: self.dir.clone(), reason: reason.to_owned() }
     }
 
     /// Returns the error of a source that ends before the cause of a control.
@@ -116,8 +118,8 @@ impl ControlTape {
 
 /// Returns the error of the control tape in `dir` if its source ends before the cause of a control.
 pub fn cause_missing(dir: &Path) -> Error {
-    let what = "it has controls whose cause the watched tape does not have: that tape was cut; name another directory";
-    Error::OtherTape { path: dir.to_owned(), what: what.to_owned() }
+    let reason = "it has controls whose cause the watched tape does not have: that tape was cut; name another directory";
+    Error::OtherTape { path: dir.to_owned(), reason: reason.to_owned() }
 }
 
 fn write(
@@ -148,7 +150,7 @@ fn write(
     event.finish(0).map(drop)
 }
 
-/// Returns the record of what a limit has caused.
+/// Makes the record of a limit's signal.
 pub(super) fn record_of(signal: &BreakerSignal, source: TapeId) -> RecordedControl {
     let detail = serde_json::json!({ "limit": signal.limit, "used": signal.used, "max": signal.max });
     RecordedControl {
@@ -159,14 +161,15 @@ pub(super) fn record_of(signal: &BreakerSignal, source: TapeId) -> RecordedContr
         cause: TapePosition { tape: source.0, position: signal.cause },
         reason: Some(signal.reason.to_owned()),
         detail: Some(detail.to_string()),
-        by: None,
-        second_by: None,
+        user: None,
+        second_user: None,
         until: signal.until,
         dry_run: signal.dry_run,
     }
 }
 
-/// Returns the id of the control tape of a source. Rules are no part of it: what is tripped stays so when they change.
+/// Returns the id of the control tape of a source. Rules do not change the id: a trip stays in force when the rules
+/// change.
 pub(crate) fn control_tape_id(source: TapeId) -> TapeId {
     derived_id("controls", source, b"")
 }
@@ -178,7 +181,7 @@ fn require_id(dir: &Path, id: TapeId, read: ReadOptions) -> Result<(), Error> {
             require_control_tape(dir, read)?;
             Err(Error::OtherTape {
                 path: dir.to_owned(),
-                what: "it is not the control tape of this tape; name another directory".to_owned(),
+                reason: "it is not the control tape of this tape; name another directory".to_owned(),
             })
         }
         Ok(_) | Err(unitape_tape::Error::NotATape { .. }) => Ok(()),
@@ -189,7 +192,7 @@ fn require_id(dir: &Path, id: TapeId, read: ReadOptions) -> Result<(), Error> {
 /// Fails if the tape in `dir` is not the control tape of `source`.
 ///
 /// # Errors
-/// As said, and if the tape cannot be read.
+/// Fails if it is another tape or cannot be read.
 pub fn require_controls_of(dir: &Path, source: TapeId, read: ReadOptions) -> Result<(), Error> {
     require_id(dir, control_tape_id(source), read)
 }
@@ -224,22 +227,22 @@ fn read_all(dir: &Path, read: ReadOptions) -> Result<(DefinitionTable, Vec<Recor
     }
 }
 
-/// Returns the trips that are in force after these controls, by scope; rehearsals beside trips. A trip with `until` is among
-/// them: with `now`, the time of the watched tape, those that are over are left out.
+/// Returns the trips that are in force after these controls, by scope, with rehearsals beside trips. Trips with `until`
+/// are included. If `now` is the time of the watched tape, expired trips are left out.
 pub fn controls_in_force(records: &[RecordedControl], now: Option<UnixNanos>) -> Vec<RecordedControl> {
     let mut ordered: Vec<&RecordedControl> = records.iter().collect();
-    // What a person did came before the event at that place.
-    ordered.sort_by_key(|record| (record.cause.position, record.by.is_none()));
+    // A person's act came before the event at that place.
+    ordered.sort_by_key(|record| (record.cause.position, record.user.is_none()));
     let mut active = BTreeMap::<(&Scope, bool), &RecordedControl>::new();
     for record in ordered {
         match record.verb {
             ControlVerb::Trip(action) => {
-                let there = active.get(&(&record.scope, record.dry_run));
-                let is_weaker = there.is_some_and(|other| {
-                    let is_over = other.until.is_some_and(|until| until <= record.ts);
+                let previous_trip = active.get(&(&record.scope, record.dry_run));
+                let is_weaker = previous_trip.is_some_and(|previous| {
+                    let is_over = previous.until.is_some_and(|until| until <= record.ts);
                     let is_shorter =
-                        other.until.is_some_and(|end| record.until.is_none_or(|until| until > end));
-                    match other.verb {
+                        previous.until.is_some_and(|end| record.until.is_none_or(|until| until > end));
+                    match previous.verb {
                         ControlVerb::Trip(before) if before == action => !is_over && !is_shorter,
                         ControlVerb::Trip(before) => before > action && !is_over,
                         _ => false,

@@ -41,7 +41,7 @@ pub enum BreakerOutcome<'a> {
 pub struct BreakerRun {
     follower: TapeFollower,
     breaker: Breaker,
-    /// What persons did, and what limits have caused, in the order of their causes.
+    /// Acts of persons and signals of limits, in the order of their causes.
     acts: Pending,
     trips: Pending,
     signals: Vec<BreakerSignal>,
@@ -56,7 +56,7 @@ impl Pending {
         Self(controls.into())
     }
 
-    /// Puts in force what was caused at `position` or before.
+    /// Applies the acts with a cause at `position` or before.
     fn apply(&mut self, position: Position, breaker: &mut Breaker) {
         while let Some(control) = self.0.front().filter(|control| control.cause.position <= position) {
             breaker.apply(control);
@@ -73,8 +73,8 @@ impl BreakerRun {
     pub fn open(dir: &Path, rules: BreakerRules, read: ReadOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
         if follower.reader().position() != Position(0) {
-            let what = "retention has removed its beginning; a breaker needs all events before a trip, so it cannot begin here";
-            return Err(Error::OtherTape { path: dir.to_owned(), what: what.to_owned() });
+            let reason = "retention has removed its beginning; a breaker needs all events before a trip, so it cannot begin here";
+            return Err(Error::OtherTape { path: dir.to_owned(), reason: reason.to_owned() });
         }
         let mut breaker = Breaker::new(rules);
         breaker.names = names;
@@ -82,9 +82,9 @@ impl BreakerRun {
         Ok(Self { follower, breaker, acts, trips, signals: Vec::new() })
     }
 
-    /// Takes what the control tape has. The run has judged nothing yet.
+    /// Takes the records of the control tape. The run must not have judged any event yet.
     pub fn take_recorded(&mut self, records: &[RecordedControl]) {
-        let (acts, trips) = records.iter().cloned().partition(|record| record.by.is_some());
+        let (acts, trips) = records.iter().cloned().partition(|record| record.user.is_some());
         (self.acts, self.trips) = (Pending::new(acts), Pending::new(trips));
     }
 
@@ -119,12 +119,12 @@ impl BreakerRun {
         !self.acts.0.is_empty() || !self.trips.0.is_empty()
     }
 
-    /// Returns the limits, with what is in force and how far they are used.
+    /// Returns the limits, with the trips in force and the used amounts.
     pub fn breaker(&self) -> &Breaker {
         &self.breaker
     }
 
-    /// Returns the follower of the tape, which knows the damage that it passed over.
+    /// Returns the follower of the tape, which knows the damage that it skipped.
     pub fn follower(&self) -> &TapeFollower {
         &self.follower
     }
@@ -140,24 +140,25 @@ impl BreakerRun {
     }
 }
 
-/// What a run did.
+/// The result of a run.
 pub struct BreakerReport {
     /// The run, with its limits and its reader.
     pub run: BreakerRun,
-    /// Controls on the control tape, those of before included.
+    /// Controls on the control tape, including earlier controls.
     pub controls: u64,
     /// The controls that this call has appended.
     pub appended: u64,
 }
 
-/// Follows the tape in `source` and puts what its limits cause onto the control tape in `controls`. `sink` is given each control
-/// that this call has appended, once it is on the tape.
+/// Follows the tape in `source` and appends the signals of its limits to the control tape in `controls`. `sink`
+/// receives each control that this call has appended, once it is on the tape.
 ///
-/// Returns none if the run was stopped before there was a tape.
+/// Returns `None` if the run was stopped before there was a tape.
 ///
 /// # Errors
-/// Fails if a tape cannot be read or written; if another process writes the control tape; if that is one of another source, or
-/// has causes that the source does not have; if retention has removed the beginning of the source; if the source was cut back.
+/// Fails if a tape cannot be read or written, or if another process writes the control tape. Fails if the control tape
+/// has another source, or has causes that the source does not have. Fails if retention has removed the beginning of the
+/// source, or if the source was cut back.
 pub fn run_breaker<E: From<Error>>(
     source: &Path,
     controls: &Path,
@@ -172,7 +173,7 @@ pub fn run_breaker<E: From<Error>>(
     run.take_recorded(tape.records());
     let mut cursor = LiveCursor::open(source, controls, "breaker")?;
     let judged = judge_until_end(&mut run, &mut tape, &mut cursor, control, &mut sink);
-    // What was found before an error stays, and must be as durable as any.
+    // Signals from before an error stay, and must be as durable as any.
     let (controls, appended) = (tape.records().len() as u64 + tape.appended(), tape.appended());
     let closed = tape.close();
     judged?;
@@ -188,7 +189,7 @@ fn judge_until_end<E: From<Error>>(
     control: &LiveControl<'_>,
     sink: &mut impl FnMut(&RecordedControl) -> Result<(), E>,
 ) -> Result<(), E> {
-    let known: BTreeSet<String> = tape.records().iter().map(|record| record.id.clone()).collect();
+    let recorded_ids: BTreeSet<String> = tape.records().iter().map(|record| record.id.clone()).collect();
     let source = run.id();
     let mut last_look = Instant::now();
     // Looked at before the tape is drained: all that was committed before the writer ended is judged in this round.
@@ -197,11 +198,11 @@ fn judge_until_end<E: From<Error>>(
     loop {
         match run.step()? {
             BreakerOutcome::Frame(signals) => {
-                let new = signals.iter().filter(|signal| !known.contains(&signal.id));
+                let new = signals.iter().filter(|signal| !recorded_ids.contains(&signal.id));
                 let records: Vec<RecordedControl> =
                     new.map(|signal| control_tape::record_of(signal, source)).collect();
                 if !records.is_empty() {
-                    tape.put(&records)?;
+                    tape.append_controls(&records)?;
                     records.iter().try_for_each(&mut *sink)?;
                 }
                 frames = frames.wrapping_add(1);

@@ -11,12 +11,12 @@ use std::time::Duration;
 /// Checks a configuration beyond its types.
 ///
 /// # Errors
-/// The first key whose value cannot be.
+/// Fails at the first key with an impossible value.
 pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
-    let wrong = |key: &str, what: String| Error::Value {
+    let wrong = |key: &str, reason: String| Error::Value {
         origin: origins.origin_of_key(key),
         key: key.to_owned(),
-        what,
+        reason,
     };
     let mut names = BTreeSet::new();
     if config.feed.is_empty() {
@@ -29,14 +29,14 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
         return Err(wrong("tape.retain_days", "at least 1: today is one".to_owned()));
     }
     if config.tape.retain_hold_bytes.is_some() && !config.tape.retention().is_limited() {
-        let what = "goes with retain_bytes, retain_age or retain_days: without them everything is kept";
-        return Err(wrong("tape.retain_hold_bytes", what.to_owned()));
+        let message = "goes with retain_bytes, retain_age or retain_days: without them everything is kept";
+        return Err(wrong("tape.retain_hold_bytes", message.to_owned()));
     }
     if config.run.reference_strict && config.reference.is_empty() {
         return Err(wrong("run.reference_strict", "goes with [[reference]]: there is none".to_owned()));
     }
     if let Some(TimeSpan(interval)) = config.run.clock {
-        let clock = |what: &str| Err(wrong("run.clock", what.to_owned()));
+        let clock = |reason: &str| Err(wrong("run.clock", reason.to_owned()));
         if !(CLOCK_MIN..=CLOCK_MAX).contains(&interval) {
             return clock("1ms to 1d; leave the key out for a run without ticks");
         }
@@ -51,23 +51,25 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
     }
     for feed in &config.feed {
         let key = |k: &str| format!("feed.{}.{k}", feed.name);
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if feed.name.is_empty() || !feed.name.chars().all(plain) || feed.name.starts_with('.') {
-            let what = format!("`{}` is no name; letters, digits, `-`, `_` and `.` are", feed.name);
-            return Err(wrong(&key("name"), what));
+        let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if feed.name.is_empty() || !feed.name.chars().all(is_name_char) || feed.name.starts_with('.') {
+            let message = format!("`{}` is no name; letters, digits, `-`, `_` and `.` are", feed.name);
+            return Err(wrong(&key("name"), message));
         }
         if !names.insert(&feed.name) {
-            let what = "two feeds have this name; each is a segment of its own, with its journal and its place on the tape";
-            return Err(wrong(&key("name"), what.to_owned()));
+            let message = "two feeds have this name; each is a segment of its own, with its journal and its place on the tape";
+            return Err(wrong(&key("name"), message.to_owned()));
         }
-        let given = feed.inputs();
-        if given.len() != 1 {
-            let have = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
-            let what = format!("one of {} is needed, there is {have}", INPUTS.join(", "));
-            return Err(wrong(&format!("feed.{}", feed.name), what));
+        let feed_inputs = feed.inputs();
+        if feed_inputs.len() != 1 {
+            let have = if feed_inputs.is_empty() { "none".to_owned() } else { feed_inputs.join(" and ") };
+            let message = format!("one of {} is needed, there is {have}", INPUTS.join(", "));
+            return Err(wrong(&format!("feed.{}", feed.name), message));
         }
-        let only = |k: &str, set: bool, inputs: &[&str]| match set && !inputs.contains(&given[0]) {
-            true => Err(wrong(&key(k), format!("goes with {}, not with {}", inputs.join(" or "), given[0]))),
+        let only = |k: &str, set: bool, inputs: &[&str]| match set && !inputs.contains(&feed_inputs[0]) {
+            true => {
+                Err(wrong(&key(k), format!("goes with {}, not with {}", inputs.join(" or "), feed_inputs[0])))
+            }
             false => Ok(()),
         };
         only("follow", !feed.follow, &["directory"])?;
@@ -76,8 +78,8 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
         only("interface", feed.interface.is_some(), &["udp"])?;
         only("interface_b", feed.interface_b.is_some(), &["udp"])?;
         if feed.interface_b.is_some() && feed.udp != Some(UdpTargets::Channels) {
-            let what = "goes with udp = \"channels\": other addresses have no line B";
-            return Err(wrong(&key("interface_b"), what.to_owned()));
+            let message = "goes with udp = \"channels\": other addresses have no line B";
+            return Err(wrong(&key("interface_b"), message.to_owned()));
         }
         only("day_begins", feed.day_begins.is_some(), &["udp"])?;
         only("when_full", feed.when_full != BacklogPolicy::Drop, &["udp"])?;
@@ -137,17 +139,20 @@ fn check_ports(config: &RunConfig, wrong: &impl Fn(&str, String) -> Error) -> Re
             }
             let name = format!("feed.{}.{key}", feed.name);
             let port = text.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
-            let same = |ip: Option<IpAddr>, host: &str, (ip2, host2): &(Option<IpAddr>, String)| {
+            let is_same_host = |ip: Option<IpAddr>, host: &str, (ip2, host2): &(Option<IpAddr>, String)| {
                 let all = |ip: &Option<IpAddr>| ip.is_some_and(|ip| ip.is_unspecified());
                 all(&ip) || all(ip2) || host == host2
             };
             let host = text.rsplit_once(':').map_or("", |(host, _)| host).to_owned();
             let ip = socket.map(|to| to.ip());
-            let others: &mut Vec<((Option<IpAddr>, String), String)> = used.entry((key, port)).or_default();
-            if let Some((_, other)) = others.iter().find(|(place, _)| same(ip, &host, place)) {
-                return Err(wrong(&name, format!("{text}: {other} has this port")));
+            let used_hosts: &mut Vec<((Option<IpAddr>, String), String)> =
+                used.entry((key, port)).or_default();
+            if let Some((_, other_key)) =
+                used_hosts.iter().find(|(host_entry, _)| is_same_host(ip, &host, host_entry))
+            {
+                return Err(wrong(&name, format!("{text}: {other_key} has this port")));
             }
-            others.push(((ip, host), name));
+            used_hosts.push(((ip, host), name));
         }
     }
     Ok(())
@@ -156,14 +161,15 @@ fn check_ports(config: &RunConfig, wrong: &impl Fn(&str, String) -> Error) -> Re
 /// Files, directories, interfaces and hosts that are to be there before a run.
 ///
 /// # Errors
-/// The first that is not there.
+/// Fails at the first that does not exist.
 pub fn check_places(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
     for feed in &config.feed {
-        let wrong = |key: &str, what: String| {
+        let wrong = |key: &str, reason: String| {
             let key = format!("feed.{}.{key}", feed.name);
-            Err(Error::Value { origin: origins.origin_of_key(&key), key, what })
+            Err(Error::Value { origin: origins.origin_of_key(&key), key, reason })
         };
-        let missing = |key: &str, path: &Path, what: &str| wrong(key, format!("{}: {what}", path.display()));
+        let missing =
+            |key: &str, path: &Path, problem: &str| wrong(key, format!("{}: {problem}", path.display()));
         for (key, interface) in [("interface", &feed.interface), ("interface_b", &feed.interface_b)] {
             if let Some((interface, e)) = interface.as_ref().and_then(|i| Some((i, i.look().err()?))) {
                 return wrong(key, format!("{interface} is no interface of this host: {e}"));

@@ -1,4 +1,4 @@
-//! The configuration of `unitape run`: the types are the reference, the checks say what is allowed.
+//! The configuration of `unitape run`: the types are the reference, and the checks state the rules.
 
 mod checks;
 mod span;
@@ -32,7 +32,7 @@ pub struct RunConfig {
     /// The run as a whole.
     #[serde(default)]
     pub run: RunSettings,
-    /// The feeds. Ties in time go to the one that is listed first.
+    /// The feeds. The feed that is listed first wins a tie in time.
     #[serde(default)]
     pub feed: Vec<FeedConfig>,
     /// Reference data, all files together: one instrument in several notations gets one name.
@@ -47,7 +47,8 @@ pub struct RunConfig {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MonitorConfig {
-    /// The address to listen on; no page without it. Everybody who reaches the address can read figures and names of feeds.
+    /// The address to listen on. Without it there is no page. Everybody who reaches the address can read the figures
+    /// and the names of feeds.
     pub listen: Option<SocketAddr>,
     /// A feed that has given no event for so long makes the run not ready; never without it.
     pub silent: Option<TimeSpan>,
@@ -97,12 +98,12 @@ pub struct TapeConfig {
     /// The time for which a removal is announced to readers.
     #[serde(default = "notice")]
     pub retain_notice: TimeSpan,
-    /// Named cursors hold what they have not read, up to this many bytes of the tape's end.
+    /// Retention keeps the unread part of named cursors, up to this many bytes before the tape's end.
     pub retain_hold_bytes: Option<u64>,
 }
 
 impl TapeConfig {
-    /// The writer's options.
+    /// Makes the writer's options.
     pub fn options(&self) -> unitape_tape::WriterOptions {
         let backing = match self.backing {
             BackingKind::File => unitape_tape::Backing::File,
@@ -120,7 +121,7 @@ impl TapeConfig {
         }
     }
 
-    /// The retention of the tape.
+    /// Makes the retention limits of the tape.
     pub fn retention(&self) -> unitape_tape::RetentionLimits {
         unitape_tape::RetentionLimits {
             bytes: self.retain_bytes,
@@ -205,7 +206,7 @@ pub enum MergeTime {
     Receive,
 }
 
-/// A feed: exactly one of `files`, `directory`, `stdin`, `fifo`, `listen`, `connect`, `udp` says where it is from.
+/// A feed. Exactly one of `files`, `directory`, `stdin`, `fifo`, `listen`, `connect` and `udp` names its input.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedConfig {
@@ -256,7 +257,7 @@ pub struct FeedConfig {
     /// With `udp`: bytes of the buffer of each socket.
     #[serde(default = "buffer_bytes")]
     pub buffer_bytes: usize,
-    /// With `udp`: `drop` or `wait` when the decoders are too far behind; what is dropped is counted either way.
+    /// With `udp`: `drop` or `wait` if the decoders fall too far behind. Dropped datagrams are counted either way.
     #[serde(default)]
     pub when_full: BacklogPolicy,
     /// For a capture: only datagrams to these ports.
@@ -271,10 +272,10 @@ pub struct FeedConfig {
     /// With `files` or `directory`: other content under a name that the tape has is another source of this name.
     #[serde(default)]
     pub new_source: bool,
-    /// With `files` or `directory`: a file that holds what another one holds is read a second time.
+    /// With `files` or `directory`: a file with the same content as another file is read again.
     #[serde(default)]
     pub again: bool,
-    /// `on-failure`: what failed is tried again until it succeeds; `never`: the feed ends.
+    /// `on-failure`: a failed feed is tried again until it succeeds; `never`: the feed ends.
     #[serde(default)]
     pub restart: FeedRestart,
     /// The longest wait between two tries; the first is 50 ms, and each is twice the one before.
@@ -351,15 +352,15 @@ fn yes() -> bool {
     true
 }
 
-/// Reads a configuration and checks what its types do not say.
+/// Reads a configuration and checks the rules that its types do not enforce.
 ///
 /// # Errors
-/// When the file cannot be read, or says what cannot be.
+/// Fails if the file cannot be read or has an impossible value.
 pub fn read(file: &Path, flags: &[FlagValue]) -> Result<LayeredConfig<RunConfig>, Error> {
     let mut loaded: LayeredConfig<RunConfig> = load(file, variables(), flags)?;
     checks::check(&loaded.value, &loaded.origins)?;
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
-    loaded.value.place_at(&base);
+    loaded.value.rebase_paths(&base);
     Ok(loaded)
 }
 
@@ -373,64 +374,65 @@ impl RunConfig {
     /// Files, directories, interfaces and hosts that are to be there before a run.
     ///
     /// # Errors
-    /// The first that is not there.
+    /// Fails at the first that does not exist.
     pub fn check_places(&self, origins: &OriginTable) -> Result<(), Error> {
         checks::check_places(self, origins)
     }
 
     /// Makes relative paths begin at the configuration file.
-    fn place_at(&mut self, base: &Path) {
-        let place = |path: &mut PathBuf| *path = base.join(&*path);
-        place(&mut self.tape.dir);
-        self.run.journal.iter_mut().chain(&mut self.run.calendar).for_each(place);
+    fn rebase_paths(&mut self, base: &Path) {
+        let rebase = |path: &mut PathBuf| *path = base.join(&*path);
+        rebase(&mut self.tape.dir);
+        self.run.journal.iter_mut().chain(&mut self.run.calendar).for_each(rebase);
         // A shipped mapping is a word, a file has a path or an ending.
-        let place_mapping = |mapping: &mut String| {
+        let rebase_mapping = |mapping: &mut String| {
             if mapping.contains('/') || mapping.ends_with(".toml") {
                 *mapping = base.join(&*mapping).display().to_string();
             }
         };
         for master in &mut self.reference {
-            place(&mut master.file);
-            place_mapping(&mut master.mapping);
+            rebase(&mut master.file);
+            rebase_mapping(&mut master.mapping);
         }
         for feed in &mut self.feed {
-            feed.files.iter_mut().chain(&mut feed.directory).chain(&mut feed.fifo).for_each(place);
-            place_mapping(&mut feed.mapping);
+            feed.files.iter_mut().chain(&mut feed.directory).chain(&mut feed.fifo).for_each(rebase);
+            rebase_mapping(&mut feed.mapping);
         }
     }
 
-    /// The delay that waiting adds to the merge, in words; nothing if one feed is alone.
+    /// Describes the delay that waiting adds to the merge. Returns `None` for a single feed.
     pub fn delay_of_merge(&self) -> Option<String> {
-        let own = |f: &FeedConfig| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
-        let own: Vec<_> = self.feed.iter().filter_map(own).collect();
-        let beside = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
+        let describe_wait = |f: &FeedConfig| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
+        let own_waits: Vec<_> = self.feed.iter().filter_map(describe_wait).collect();
+        let own_text =
+            if own_waits.is_empty() { String::new() } else { format!(", {}", own_waits.join(", ")) };
         (self.feed.len() > 1).then(|| {
             let wait = String::from(self.run.wait);
             format!(
-                "merge: after its receipt an event waits for a connected feed that is quiet: {wait}{beside}"
+                "merge: after its receipt an event waits for a connected feed that is quiet: {wait}{own_text}"
             )
         })
     }
 
-    /// The bound on the lead of an event's time.
+    /// Returns the bounds on how far the time of an event may lead.
     pub fn lead(&self) -> ClockLeadLimits {
         ClockLeadLimits { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
     }
 
-    /// The directory of the journals.
+    /// Returns the directory of the journals.
     pub fn journal(&self) -> PathBuf {
-        self.run.journal.clone().unwrap_or_else(|| self.beside(".journal"))
+        self.run.journal.clone().unwrap_or_else(|| self.sibling_path(".journal"))
     }
 
-    /// The tape of a feed whose process is its own.
+    /// Returns the directory of the tape of a feed with a process of its own.
     pub fn segment_dir(&self, feed: &str) -> PathBuf {
-        self.beside(".segments").join(feed)
+        self.sibling_path(".segments").join(feed)
     }
 
-    /// Makes it the configuration of one of its feeds alone.
+    /// Restricts the configuration to a single feed.
     ///
     /// # Errors
-    /// When it has no such feed.
+    /// Fails if the configuration has no such feed.
     pub fn restrict_to_feed(&mut self, feed: &str, origins: &OriginTable) -> Result<(), Error> {
         (self.run.journal, self.tape.dir) = (Some(self.journal()), self.segment_dir(feed));
         // A merge that begins again reads the tapes of its segments from their start.
@@ -447,16 +449,16 @@ impl RunConfig {
         }
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn sibling_path(&self, ending: &str) -> PathBuf {
         let mut name = self.tape.dir.file_name().unwrap_or_default().to_owned();
         name.push(ending);
         self.tape.dir.with_file_name(name)
     }
 
-    /// The reference data, read; none where there is none. `note` is given what people should know of them.
+    /// Reads the reference data. Returns `None` if the configuration has none. `note` receives remarks for people.
     ///
     /// # Errors
-    /// When a file or its mapping cannot be used.
+    /// Fails if a file or its mapping cannot be used.
     pub fn reference(
         &self,
         origins: &OriginTable,
@@ -476,27 +478,27 @@ impl RunConfig {
         }
         loader.notes().for_each(|text| note(&text));
         // Two entries that cannot both be: the error points to the later one.
-        let whose = |e: &unitape_feed::Error| match e {
+        let master_index = |e: &unitape_feed::Error| match e {
             unitape_feed::Error::Reference { path, .. } => {
                 self.reference.iter().position(|m| m.file == *path)
             }
             _ => None,
         };
-        let reference = loader.finish().map_err(|e| wrong(whose(&e).unwrap_or(0), "file", e))?;
+        let reference = loader.finish().map_err(|e| wrong(master_index(&e).unwrap_or(0), "file", e))?;
         Ok(Some(Arc::new(reference.with_strictness(self.run.reference_strict))))
     }
 
-    /// The calendar, read; none where none is named.
+    /// Reads the calendar. Returns `None` if the configuration names none.
     ///
     /// # Errors
-    /// When its file cannot be read, or has a mistake.
+    /// Fails if the file cannot be read or has a mistake.
     pub fn calendar(&self, origins: &OriginTable) -> Result<Option<Arc<Calendar>>, Error> {
         let Some(path) = &self.run.calendar else { return Ok(None) };
         let (key, origin) = ("run.calendar", || origins.origin_of_key("run.calendar"));
         let text = read_text(path).map_err(|e| Error::Value {
             origin: origin(),
             key: key.to_owned(),
-            what: e.to_string(),
+            reason: e.to_string(),
         })?;
         let calendar = Calendar::parse(&text).map_err(|source| Error::Calendar {
             origin: origin(),
@@ -507,10 +509,10 @@ impl RunConfig {
         Ok(Some(Arc::new(calendar)))
     }
 
-    /// The feeds, ready to run.
+    /// Makes the feeds, ready to run.
     ///
     /// # Errors
-    /// When a format, a mapping or an address of one cannot be used.
+    /// Fails if the format, the mapping or an address of a feed cannot be used.
     pub fn feeds(
         &self,
         origins: &OriginTable,
@@ -519,7 +521,7 @@ impl RunConfig {
         let feed = |f: &FeedConfig| {
             let wrong = |key: &str, e: String| {
                 let key = format!("feed.{}.{key}", f.name);
-                Error::Value { origin: origins.origin_of_key(&key), key, what: e }
+                Error::Value { origin: origins.origin_of_key(&key), key, reason: e }
             };
             let format = f
                 .format(reference)
@@ -529,12 +531,12 @@ impl RunConfig {
                 name: f.name.clone(),
                 format,
                 input,
-                how: DecodeOptions {
+                decode_options: DecodeOptions {
                     select: DatagramFilter { ports: f.ports.clone(), groups: f.groups.clone() },
                     receive_times: f.receive_times,
                     by_receive_time: self.run.merge == MergeTime::Receive,
                 },
-                rules: ChangedSourcePolicy { new_source: f.new_source, again: f.again },
+                rules: ChangedSourcePolicy { new_source: f.new_source, allows_same_content: f.again },
                 restart: f.restart_policy(),
                 wait: f.merge_wait(),
             })
@@ -547,7 +549,7 @@ impl RunConfig {
         Ok(feeds)
     }
 
-    /// Whether a feed may bring something at any time: it is none of files.
+    /// Returns whether a feed may deliver data at any time. A feed of fixed files cannot.
     pub fn is_live(&self) -> bool {
         let live = |f: &FeedConfig| f.files.is_empty() && (f.directory.is_none() || f.follow);
         self.feed.iter().any(live)
@@ -555,10 +557,10 @@ impl RunConfig {
 }
 
 impl FeedConfig {
-    /// Its format with its mapping, as it is now, and the reference data.
+    /// Makes the format of the feed with its current mapping and the reference data.
     ///
     /// # Errors
-    /// When the mapping cannot be used.
+    /// Fails if the mapping cannot be used.
     pub fn format(&self, reference: Option<&Arc<InstrumentMaster>>) -> Result<Format, unitape_feed::Error> {
         let format = Format::from_names(&self.format, &self.mapping)?;
         let format = match reference {
@@ -569,12 +571,12 @@ impl FeedConfig {
         format.decoder().map(|_| format)
     }
 
-    /// The time that a merge waits for it, if it differs from the run's.
+    /// Returns how long the merge waits for the feed if the time differs from the run's.
     pub fn merge_wait(&self) -> Option<MergeWait> {
         self.wait.map(|WaitLimit(wait)| wait.into())
     }
 
-    /// The restart policy when it fails.
+    /// Makes the restart policy for a feed that fails.
     pub fn restart_policy(&self) -> RestartPolicy {
         let restart = match self.restart {
             FeedRestart::Never => RestartMode::Never,
@@ -583,9 +585,9 @@ impl FeedConfig {
         RestartPolicy { restart, backoff_max: self.backoff.0 }
     }
 
-    /// The keys of [`INPUTS`] that it has.
+    /// Returns the keys of [`INPUTS`] that the feed has.
     pub fn inputs(&self) -> Vec<&'static str> {
-        let given = [
+        let presence = [
             !self.files.is_empty(),
             self.directory.is_some(),
             self.stdin,
@@ -594,7 +596,7 @@ impl FeedConfig {
             self.connect.is_some(),
             self.udp.is_some(),
         ];
-        INPUTS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect()
+        INPUTS.iter().zip(presence).filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect()
     }
 
     fn input(&self, journal: &Path, format: &Format) -> Result<FeedInput, String> {

@@ -2,19 +2,20 @@
 
 use super::*;
 
-/// The guide once listed a key that had been renamed. Each line of its table is a key here, and the other way round,
-/// with the default that is in force.
+/// The page once listed a key that had been renamed. Each row of its tables is a key here, and the other way round, with the
+/// default that is in force.
 #[test]
 fn the_guide_tells_every_key() {
-    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide-engineer.md"));
-    let guide = guide.unwrap();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config.md"));
+    let page = page.unwrap();
     let row = |l: &str| {
         let cells: Vec<_> = l.strip_prefix("| `")?.split(" | ").map(str::to_owned).collect();
         let key = cells[0].trim_end_matches('`').to_owned();
         let known = ["tape.", "run.", "feed.", "reference.", "monitor."].iter().any(|s| key.starts_with(s));
         known.then(|| (key, cells[1].clone()))
     };
-    let documented: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
+    let documented: std::collections::BTreeMap<_, _> = page.lines().filter_map(row).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
     let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\ncalendar = \"k\"\nclock = \"1s\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\

@@ -20,7 +20,7 @@ pub enum UdpTargets {
     Channels,
 }
 
-/// The setting as it is written.
+/// The setting in its written form.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected an address with its port, a list of them, or \"channels\"")]
 enum UdpTargetsConfig {
@@ -89,9 +89,9 @@ impl FromStr for MinuteOfDay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let two = |text: &str, below: u16| {
+        let two = |text: &str, limit: u16| {
             let number: u16 = text.parse().ok()?;
-            (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit()) && number < below).then_some(number)
+            (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit()) && number < limit).then_some(number)
         };
         let parts = text.split_once(':').and_then(|(h, m)| Some((two(h, 24)?, two(m, 60)?)));
         let wrong = || format!("`{text}` is no time of the day in UTC, as 22:30");
@@ -113,17 +113,17 @@ impl From<MinuteOfDay> for String {
     }
 }
 
-/// An address that is listened to, and what for.
+/// An address to listen to, and the channel line that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpListenTarget {
     line: UdpEndpoint,
     /// Channel and line.
-    of: Option<(String, char)>,
+    channel_line: Option<(String, char)>,
 }
 
 impl fmt::Display for UdpListenTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.of {
+        match &self.channel_line {
             Some((channel, line)) => write!(f, "{channel} {line}: {}", self.line),
             None => self.line.fmt(f),
         }
@@ -131,30 +131,34 @@ impl fmt::Display for UdpListenTarget {
 }
 
 impl FeedConfig {
-    /// The destinations of its datagrams; none if it has another input.
+    /// Returns the destinations of the feed's datagrams. The list is empty if the feed has another input.
     ///
     /// # Errors
-    /// When they are those of channels, and the mapping names none.
+    /// Fails if the destinations are channels and the mapping names none.
     pub fn listens(&self, format: &Format) -> Result<Vec<UdpListenTarget>, String> {
         let (a, b) = (&self.interface, self.interface_b.as_ref().or(self.interface.as_ref()));
         match &self.udp {
             None => Ok(Vec::new()),
             Some(UdpTargets::To(all)) => {
                 let line = |&address| UdpEndpoint { address, interface: a.clone() };
-                Ok(all.iter().map(|to| UdpListenTarget { line: line(to), of: None }).collect())
+                Ok(all.iter().map(|to| UdpListenTarget { line: line(to), channel_line: None }).collect())
             }
             Some(UdpTargets::Channels) => {
                 let Some(mapping) = format.mapping_definition().filter(|mapping| mapping.fast.is_some())
                 else {
-                    let what =
+                    let reason =
                         format!("{CHANNELS} are those of a mapping with [[fast.channel]]; this one has none");
-                    return Err(what);
+                    return Err(reason);
                 };
                 let config = mapping.fast_config().map_err(|e| e.to_string())?;
                 let listened = |(address, channel, line): (SocketAddr, ChannelId, u8)| {
                     let interface = if line == 0 { a.clone() } else { b.cloned() };
-                    let of = (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });
-                    UdpListenTarget { line: UdpEndpoint { address, interface }, of: Some(of) }
+                    let channel_line =
+                        (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });
+                    UdpListenTarget {
+                        line: UdpEndpoint { address, interface },
+                        channel_line: Some(channel_line),
+                    }
                 };
                 let all: Vec<_> = config.addresses().map(listened).collect();
                 match all.is_empty() {
@@ -165,7 +169,7 @@ impl FeedConfig {
         }
     }
 
-    /// The settings for receiving datagrams.
+    /// Makes the settings for receiving datagrams.
     pub fn receive(&self, listened: Vec<UdpListenTarget>) -> ReceiveSource {
         ReceiveSource::Udp {
             lines: listened.into_iter().map(|l| l.line).collect(),

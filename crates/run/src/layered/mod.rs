@@ -7,11 +7,12 @@
 //!                     └─▶ T, and Origins: key → file:line, variable, flag or default
 //! ```
 //!
-//! A key is the way down: `tape.dir`. An entry of an array of tables is called by its `name`: `feed.jse.source`.
-//! A variable says the same in capitals, with two underscores where the key has a dot, and one where a name has
-//! a dash: `UNITAPE_FEED__JSE__SOURCE`. Its value is read as TOML where it is TOML, else as text.
+//! A key is a path: `tape.dir`. An entry of an array of tables is called by its `name`: `feed.jse.source`. A variable
+//! has the same path in capitals: two underscores stand for a dot, and one underscore stands for a dash in a name:
+//! `UNITAPE_FEED__JSE__SOURCE`. Its value is read as TOML if it is TOML, else as text.
 //!
-//! It does not know what the values mean; the code that checks them asks [`OriginTable::origin_of_key`] where to point.
+//! It does not know the meaning of values. The code that checks them asks [`OriginTable::origin_of_key`] for the place
+//! of a mistake.
 
 mod origin;
 
@@ -50,15 +51,15 @@ pub const PREFIX: &str = "UNITAPE_";
 /// Reads `file`, lays `vars` over it where their names begin with [`PREFIX`], and `flags` over both.
 ///
 /// # Errors
-/// In words that begin with the place: `unitape.toml:7: feed.jse.format: …`.
+/// Fails with a message that begins with the place: `unitape.toml:7: feed.jse.format: …`.
 pub fn load<T: DeserializeOwned>(
     file: &Path,
     vars: impl IntoIterator<Item = (String, String)>,
     flags: &[FlagValue],
 ) -> Result<LayeredConfig<T>, Error> {
-    let shown = file.display().to_string();
+    let file_name = file.display().to_string();
     let text = read_text(file)?;
-    let mut layers = ConfigLayers::of(&shown, &text)?;
+    let mut layers = ConfigLayers::from_text(&file_name, &text)?;
     let mut vars: Vec<_> = vars.into_iter().filter(|(name, _)| is_ours(name)).collect();
     vars.sort();
     for (name, text) in &vars {
@@ -71,7 +72,7 @@ pub fn load<T: DeserializeOwned>(
     layers.finish()
 }
 
-/// The environment, where it is text: a variable in other bytes is none of ours.
+/// Returns the environment variables whose name and value are Unicode. No other variable is a setting of unitape.
 pub fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -91,12 +92,12 @@ struct ConfigLayers {
 }
 
 impl ConfigLayers {
-    fn of(file: &str, text: &str) -> Result<Self, Error> {
+    fn from_text(file: &str, text: &str) -> Result<Self, Error> {
         let table = text.parse::<Table>().map_err(|e| {
-            let at = e.span().map_or(0, |s| s.start);
-            let line = 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
-            let at = ValueOrigin::File { file: file.to_owned(), line };
-            Error::Origin { origin: at, what: e.message().to_owned() }
+            let offset = e.span().map_or(0, |s| s.start);
+            let line = 1 + text.as_bytes()[..offset].iter().filter(|b| **b == b'\n').count();
+            let origin = ValueOrigin::File { file: file.to_owned(), line };
+            Error::Origin { origin, reason: e.message().to_owned() }
         })?;
         Ok(Self { origins: lines(file, text), table, guessed: Vec::new() })
     }
@@ -112,46 +113,47 @@ impl ConfigLayers {
         self.set(&steps, value, ValueOrigin::Variable(name.to_owned()))
     }
 
-    /// The key that a variable means: names of entries are found without regard to case and dashes.
+    /// Finds the key that a variable names. Names of entries match without regard to case and dashes.
     fn steps_of(&self, variable: &str, key: &[&str]) -> Result<Vec<KeyPathStep>, Error> {
         let mut steps: Vec<KeyPathStep> = Vec::new();
         let root = Value::Table(self.table.clone());
-        let mut at = Some(&root);
+        let mut current = Some(&root);
         for part in key {
-            let same = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(part);
-            let step = match at {
+            let is_same_name = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(part);
+            let step = match current {
                 Some(Value::Array(entries)) => {
                     let names = || entries.iter().filter_map(|e| e.get("name")?.as_str());
-                    let index =
-                        entries.iter().position(|e| e.get("name").and_then(Value::as_str).is_some_and(same));
+                    let index = entries
+                        .iter()
+                        .position(|e| e.get("name").and_then(Value::as_str).is_some_and(is_same_name));
                     let Some(index) = index else {
-                        let known = names().collect::<Vec<_>>().join(", ");
-                        let what = format!("`{}` has no `{part}`; there are: {known}", key_of(&steps));
+                        let names_text = names().collect::<Vec<_>>().join(", ");
+                        let reason = format!("`{}` has no `{part}`; there are: {names_text}", key_of(&steps));
                         return Err(Error::Origin {
                             origin: ValueOrigin::Variable(variable.to_owned()),
-                            what,
+                            reason,
                         });
                     };
                     let name = entries[index].get("name").and_then(Value::as_str).unwrap_or_default();
                     KeyPathStep::Entry(index, name.to_owned())
                 }
                 Some(Value::Table(t)) => {
-                    let known = t.keys().find(|k| same(k)).cloned();
-                    KeyPathStep::Key(known.unwrap_or_else(|| part.to_ascii_lowercase()))
+                    let table_key = t.keys().find(|k| is_same_name(k)).cloned();
+                    KeyPathStep::Key(table_key.unwrap_or_else(|| part.to_ascii_lowercase()))
                 }
                 _ => KeyPathStep::Key(part.to_ascii_lowercase()),
             };
-            at = at.and_then(|v| step.find_in(v));
+            current = current.and_then(|v| step.find_in(v));
             steps.push(step);
         }
         Ok(steps)
     }
 
     fn set(&mut self, steps: &[KeyPathStep], value: Value, origin: ValueOrigin) -> Result<(), Error> {
-        let mut whole = Value::Table(std::mem::take(&mut self.table));
-        let mut at = &mut whole;
+        let mut root = Value::Table(std::mem::take(&mut self.table));
+        let mut target = &mut root;
         for (depth, step) in steps.iter().enumerate() {
-            at = match (step, at) {
+            target = match (step, target) {
                 (KeyPathStep::Key(k), Value::Table(t)) => {
                     if !t.contains_key(k) {
                         // Tables on the way came with the value, should they turn out to be wrong.
@@ -161,13 +163,13 @@ impl ConfigLayers {
                 }
                 (KeyPathStep::Entry(i, _), Value::Array(a)) => &mut a[*i],
                 _ => {
-                    let what = format!("`{}` is not a table", key_of(&steps[..depth]));
-                    return Err(Error::Origin { origin, what });
+                    let reason = format!("`{}` is not a table", key_of(&steps[..depth]));
+                    return Err(Error::Origin { origin, reason });
                 }
             };
         }
-        *at = value;
-        if let Value::Table(t) = whole {
+        *target = value;
+        if let Value::Table(t) = root {
             self.table = t;
         }
         self.origins.set_origin(steps, origin);
@@ -180,7 +182,7 @@ impl ConfigLayers {
                 Ok(value) => return Ok(LayeredConfig { value, origins: self.origins }),
                 Err(e) => e,
             };
-            // A variable that looks like a number where text is wanted is text.
+            // A variable that looks like a number is text if the key needs a text.
             let guessed = self.guessed.iter().position(|(s, _)| key_of(s) == key_of(&steps));
             if let Some(i) = guessed {
                 let (steps, text) = self.guessed.swap_remove(i);
@@ -190,31 +192,31 @@ impl ConfigLayers {
             }
             let key = key_of(&steps);
             let origin = self.origins.origin_of_key(&key);
-            return Err(Error::Value { origin, key, what: message });
+            return Err(Error::Value { origin, key, reason: message });
         }
     }
 }
 
-/// The values as `T`, or where something does not fit, and what.
+/// Reads the values as `T`. Fails with the path to the wrong value and the reason.
 fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<KeyPathStep>, String)> {
     use serde_path_to_error::Segment;
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|e| {
         let root = Value::Table(table.clone());
         let mut steps: Vec<KeyPathStep> = Vec::new();
-        let mut at = Some(&root);
+        let mut current = Some(&root);
         for segment in e.path() {
             let step = match segment {
                 Segment::Map { key } => KeyPathStep::Key(key.clone()),
-                Segment::Seq { index } => KeyPathStep::entry(*index, at),
+                Segment::Seq { index } => KeyPathStep::entry(*index, current),
                 Segment::Enum { .. } | Segment::Unknown => continue,
             };
-            at = at.and_then(|v| step.find_in(v));
+            current = current.and_then(|v| step.find_in(v));
             steps.push(step);
         }
         let message = e.inner().message().to_owned();
         // The error names an unknown key only in its text; the line of the key helps more.
         let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split_once('`')).map(|(k, _)| k);
-        let unknown = unknown.filter(|k| at.and_then(|v| v.get(k)).is_some());
+        let unknown = unknown.filter(|k| current.and_then(|v| v.get(k)).is_some());
         steps.extend(unknown.map(|k| KeyPathStep::Key(k.to_owned())));
         (steps, message)
     })
@@ -299,7 +301,7 @@ name = \"b\"
         assert!(origin("feed.b.wait_ms").ends_with("c.toml:8"), "what is not there: its table");
     }
 
-    /// Each of these was once a message without a line, or one that named the wrong one.
+    /// Fails if a message has no line or names the wrong line. Each of these messages once did.
     #[test]
     fn mistakes_name_their_place() {
         type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
@@ -328,9 +330,9 @@ name = \"b\"
     #[test]
     fn all_of_it_can_be_shown() {
         let got = loaded(TEXT, &[("UNITAPE_FEED__B__WAIT_MS", "9")], &[]).unwrap();
-        let shown = list_effective(&got.value, &got.origins);
+        let entries = list_effective(&got.value, &got.origins);
         let text: Vec<String> =
-            shown.iter().map(|s| format!("{} = {}  {}", s.key, s.value, s.origin)).collect();
+            entries.iter().map(|s| format!("{} = {}  {}", s.key, s.value, s.origin)).collect();
         let ends = [
             ("tape.dir = \"day\"", "c.toml:2"),
             ("workers = 4", "default"),
@@ -345,6 +347,6 @@ name = \"b\"
                 "{start} … {end} in {text:#?}"
             );
         }
-        assert_eq!(shown.len(), ends.len());
+        assert_eq!(entries.len(), ends.len());
     }
 }

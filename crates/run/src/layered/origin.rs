@@ -12,7 +12,7 @@ use toml::{Spanned, Value};
 pub enum ValueOrigin {
     /// File and line, from 1; line 0 is the file as a whole.
     File {
-        /// Its path, as it was given.
+        /// The path of the file.
         file: String,
         /// From 1.
         line: usize,
@@ -47,13 +47,13 @@ pub enum KeyPathStep {
 }
 
 impl KeyPathStep {
-    /// The step to an entry of the array `of`.
-    pub fn entry(index: usize, of: Option<&Value>) -> Self {
-        let name = of.and_then(|a| a.get(index)?.get("name")?.as_str()).map(str::to_owned);
+    /// Makes the step to an entry of `array`. The step has the entry's name, or its index if the entry has no name.
+    pub fn entry(index: usize, array: Option<&Value>) -> Self {
+        let name = array.and_then(|a| a.get(index)?.get("name")?.as_str()).map(str::to_owned);
         Self::Entry(index, name.unwrap_or_else(|| index.to_string()))
     }
 
-    /// The entry there in `value`.
+    /// Finds the value in `value` to which this step leads.
     pub fn find_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Key(k) => value.get(k),
@@ -62,7 +62,7 @@ impl KeyPathStep {
     }
 }
 
-/// The key of a way down: `feed.jse.source`.
+/// Joins the steps of a path into a key: `feed.jse.source`.
 pub fn key_of(steps: &[KeyPathStep]) -> String {
     let names = steps.iter().map(|s| match s {
         KeyPathStep::Key(name) | KeyPathStep::Entry(_, name) => name.as_str(),
@@ -78,7 +78,8 @@ pub struct OriginTable {
 }
 
 impl OriginTable {
-    /// The origin of the value of `key`; for one that was not given, the place of the nearest table around it.
+    /// Looks up the origin of the value of `key`. For a value that was not given, returns the origin of the nearest
+    /// table around it.
     pub fn origin_of_key(&self, key: &str) -> ValueOrigin {
         let mut key = key;
         loop {
@@ -86,13 +87,13 @@ impl OriginTable {
                 return origin.clone();
             }
             match key.rsplit_once('.') {
-                Some((around, _)) => key = around,
+                Some((parent_key, _)) => key = parent_key,
                 None => return ValueOrigin::File { file: self.file.clone(), line: 0 },
             }
         }
     }
 
-    /// Notes an origin; what was beneath is overlaid too.
+    /// Records an origin. It replaces the origins of all values beneath.
     pub fn set_origin(&mut self, steps: &[KeyPathStep], origin: ValueOrigin) {
         let key = key_of(steps);
         let beneath = format!("{key}.");
@@ -105,7 +106,7 @@ impl OriginTable {
     }
 }
 
-/// The line of every key of a file's text.
+/// Finds the line of every key in a file's text.
 pub fn lines(file: &str, text: &str) -> OriginTable {
     let mut origins = OriginTable { file: file.to_owned(), by_key: BTreeMap::new() };
     if let Ok(top) = DeTable::parse(text) {
@@ -129,8 +130,8 @@ impl TomlOriginWalk<'_> {
         }
     }
 
-    fn value(&mut self, key: String, at: usize, value: &Spanned<DeValue<'_>>) {
-        let line = 1 + self.text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
+    fn value(&mut self, key: String, offset: usize, value: &Spanned<DeValue<'_>>) {
+        let line = 1 + self.text.as_bytes()[..offset].iter().filter(|b| **b == b'\n').count();
         match value.get_ref() {
             DeValue::Table(t) => self.table(format!("{key}."), t),
             DeValue::Array(entries) => {
@@ -162,7 +163,7 @@ pub struct EffectiveValue {
     pub origin: ValueOrigin,
 }
 
-/// Every value of `config`, defaults included, by key.
+/// Lists every value of `config` by key, with the defaults.
 pub fn list_effective(config: &impl Serialize, origins: &OriginTable) -> Vec<EffectiveValue> {
     let mut all = Vec::new();
     // A configuration is read from TOML, so it can be written as TOML.
@@ -198,7 +199,9 @@ fn flatten(
             // A value inside a table that a variable or a flag gave as a whole came with it.
             let exact = origins.exactly(&key);
             let origin = match (exact, origins.origin_of_key(&key)) {
-                (ValueOrigin::Default, given @ (ValueOrigin::Variable(_) | ValueOrigin::Flag(_))) => given,
+                (ValueOrigin::Default, outer_origin @ (ValueOrigin::Variable(_) | ValueOrigin::Flag(_))) => {
+                    outer_origin
+                }
                 (exact, _) => exact,
             };
             all.push(EffectiveValue { key, value: value.clone(), origin });

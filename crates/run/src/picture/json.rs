@@ -61,8 +61,8 @@ fn lifeline(line: &Lifeline) -> Value {
         if let Some(qty) = &step.qty {
             object.insert("qty".into(), qty.clone().into());
         }
-        if let Some(by) = &step.qty_reduced {
-            object.insert("qty_reduced".into(), by.clone().into());
+        if let Some(reduction) = &step.qty_reduced {
+            object.insert("qty_reduced".into(), reduction.clone().into());
         }
         Value::Object(object)
     });

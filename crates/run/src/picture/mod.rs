@@ -28,7 +28,7 @@ use unitape_tape::{ReadOptions, Reader, StartPosition};
 pub use orders::{Lifeline, LifelineStep, StepKind};
 pub use svg::escape;
 
-/// What a picture shows, and how much of it.
+/// The content of a picture and its bounds.
 #[derive(Clone, Debug)]
 pub struct PictureOptions {
     /// The instrument, by its name on the tape.
@@ -128,7 +128,7 @@ pub struct Picture {
     pub since: UnixNanos,
     /// The time at which it ends.
     pub until: UnixNanos,
-    /// The data that the columns are made of; none if there is no book.
+    /// The data from which the columns are made, or `None` if there is no book.
     pub basis: Option<Basis>,
     /// The columns, in order of time. A book holds until the next column.
     pub columns: Vec<PictureColumn>,
@@ -140,9 +140,10 @@ pub struct Picture {
     pub lifelines: Vec<Lifeline>,
     /// Marks without room.
     pub left_out: LeftOut,
-    /// Whether retention has removed events of the picture, or before it, that its books need.
+    /// Whether retention has removed events that the picture or its books need.
     pub lacks_beginning: bool,
-    /// Whether a part of the tape is missing that its books may need: its beginning, a damaged part, or a gap of a merge.
+    /// Whether a part of the tape is missing that its books may need: its beginning, a damaged part, or a gap of a
+    /// merge.
     pub lacks_part: bool,
 }
 
@@ -153,7 +154,7 @@ impl Picture {
     /// Fails if the tape is damaged or cannot be read, if it has no such instrument or venue, or if the part is empty.
     pub fn read(dir: &Path, options: &PictureOptions, read: ReadOptions) -> Result<Self, Error> {
         if options.since >= options.until {
-            return Err(Error::Picture { what: "it ends before it begins".to_owned() });
+            return Err(Error::Picture { reason: "it ends before it begins".to_owned() });
         }
         let mut replay = BookReplay::open(dir, read, BookOptions::default())?;
         let mut events = Reader::open_with(dir, StartPosition::Oldest, read)?;
@@ -191,7 +192,7 @@ impl TimeSlices {
     }
 
     /// Returns the number of the slice that `ts` is in.
-    fn of(&self, ts: UnixNanos) -> i128 {
+    fn index_of(&self, ts: UnixNanos) -> i128 {
         (i128::from(ts.0) - self.since) * self.count / (self.until - self.since)
     }
 }
@@ -203,7 +204,7 @@ struct PictureMaker<'a> {
     columns: Vec<PictureColumn>,
     /// Columns have a slice of time each, because there were more changes than columns.
     is_sampled: bool,
-    /// The greatest time so far: a column is that of all events up to its time, also of late ones.
+    /// The greatest time so far. A column covers all events up to its time, including late events.
     latest: UnixNanos,
     best: Vec<BestStep>,
     trades: Vec<PictureTrade>,
@@ -281,7 +282,7 @@ impl<'a> PictureMaker<'a> {
         let slices = TimeSlices::new(self.options);
         match self.columns.last_mut() {
             Some(last) if last.ts == ts => *last = column,
-            Some(last) if self.is_sampled && slices.of(last.ts) == slices.of(ts) => {
+            Some(last) if self.is_sampled && slices.index_of(last.ts) == slices.index_of(ts) => {
                 *last = column;
                 self.left_out.book_changes += 1;
             }
@@ -293,7 +294,7 @@ impl<'a> PictureMaker<'a> {
             let all = columns.len();
             for column in columns {
                 match self.columns.last_mut() {
-                    Some(last) if slices.of(last.ts) == slices.of(column.ts) => *last = column,
+                    Some(last) if slices.index_of(last.ts) == slices.index_of(column.ts) => *last = column,
                     _ => self.columns.push(column),
                 }
             }
@@ -337,8 +338,8 @@ impl<'a> PictureMaker<'a> {
             [(NameKind::Venue, &self.options.venue), (NameKind::Instrument, &self.options.instrument)]
         {
             if names.get(dict, name.as_bytes()).is_none() {
-                let what = format!("the tape has no {} {name} before its end", dict.name());
-                return Err(Error::Picture { what });
+                let reason = format!("the tape has no {} {name} before its end", dict.name());
+                return Err(Error::Picture { reason });
             }
         }
         self.left_out.lifelines = self.orders.left_out();

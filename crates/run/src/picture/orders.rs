@@ -6,7 +6,7 @@ use unitape_model::{
     UnixNanos,
 };
 
-/// What happens to an order at a step.
+/// The kind of an order's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// It is entered.
@@ -30,7 +30,7 @@ impl StepKind {
         }
     }
 
-    const fn of(kind: EventKind) -> Option<Self> {
+    const fn from_event_kind(kind: EventKind) -> Option<Self> {
         match kind {
             EventKind::OrderNew => Some(Self::New),
             EventKind::OrderAmend => Some(Self::Amend),
@@ -44,7 +44,7 @@ impl StepKind {
 /// A step of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifelineStep {
-    /// What happens.
+    /// The kind of step.
     pub kind: StepKind,
     /// Ordinal of the event.
     pub seq: u64,
@@ -93,8 +93,8 @@ impl LifelineLog {
         Self { parties, max, lines: Vec::new(), by_oid: HashMap::new(), left_out: 0 }
     }
 
-    /// Takes an event of an order. An event that names another listing than that of the picture is of another order, also if
-    /// the ids are the same; one that names none is of the order with its id.
+    /// Takes an event of an order. An event that names another listing than the picture's belongs to another order,
+    /// even if the ids are the same. An event without a listing belongs to the order with its id.
     pub fn on_event(
         &mut self,
         event: &Event<'_>,
@@ -104,7 +104,9 @@ impl LifelineLog {
         names: &Dictionary,
     ) {
         let is_bare = event.venue() == 0 && event.instrument().0 == 0;
-        let (true, Some(kind)) = (is_here || is_bare, StepKind::of(event.kind())) else { return };
+        let (true, Some(kind)) = (is_here || is_bare, StepKind::from_event_kind(event.kind())) else {
+            return;
+        };
         let Some(oid) = id_of(event, EventField::Oid) else { return };
         let name = |field, dict| match event.field(field, &mut [0; 36]) {
             Some(EventValue::Sym(_, id)) => names.name(dict, id).map(str::to_owned),
@@ -149,12 +151,12 @@ impl LifelineLog {
         line.side = line.side.or_else(|| side_of(event));
         line.owner = line.owner.take().or(owner);
         line.trader = line.trader.take().or(trader);
-        // A fill may be at a better price than that of the order.
+        // A fill may be at a better price than the order's.
         if kind != StepKind::Fill {
             line.px = line.px.or(px);
         }
         if line.steps.len() < self.max {
-            let qty_reduced = event.qty_reduced().map(|by| by.to_string());
+            let qty_reduced = event.qty_reduced().map(|reduction| reduction.to_string());
             let ts = event.ts_event();
             line.steps.push(LifelineStep { kind, seq, position, ts, px, qty, qty_reduced });
         } else {

@@ -38,7 +38,7 @@ pub fn escape(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // Controls, and the marks that turn the direction of text, could show something else than what is there.
+            // Control characters, and marks that change the direction of text, could make the text look different.
             '\u{0}'..='\u{1f}'
             | '\u{7f}'..='\u{9f}'
             | '\u{200e}'..='\u{200f}'
@@ -228,13 +228,13 @@ impl PictureScale {
             let tag = if shape.starts_with("<circle") { "circle" } else { "path" };
             let qty = match (&step.qty, &step.qty_reduced) {
                 (Some(qty), _) => format!(" {qty}"),
-                (None, Some(by)) => format!(" by -{by}"),
+                (None, Some(reduction)) => format!(" by -{reduction}"),
                 (None, None) => String::new(),
             };
-            let at = step.px.map(|px| format!(" at {px}")).unwrap_or_default();
+            let price_text = step.px.map(|px| format!(" at {px}")).unwrap_or_default();
             let owner = line.owner.as_deref().map(|owner| format!(", {owner}")).unwrap_or_default();
             let words = format!(
-                "order {}{owner}: {}{qty}{at}, {} UTC, event {}",
+                "order {}{owner}: {}{qty}{price_text}, {} UTC, event {}",
                 line.oid,
                 step.kind.name(),
                 UtcMoment(step.ts),
@@ -315,13 +315,13 @@ impl PictureScale {
             words.push("a part of the tape is missing: orders may be missing".to_owned());
         }
         let left_out = &picture.left_out;
-        for (count, what) in [
+        for (count, label) in [
             (left_out.book_changes, "changes of the book lie between columns"),
             (left_out.trades, "trades are not drawn"),
             (left_out.lifelines, "orders or steps are not drawn"),
         ] {
             if count > 0 {
-                words.push(format!("{count} {what}"));
+                words.push(format!("{count} {label}"));
             }
         }
         _ = writeln!(
@@ -338,14 +338,14 @@ fn levels(column: &PictureColumn) -> impl Iterator<Item = (bool, &PriceLevel)> {
     bids.chain(column.asks.iter().map(|level| (false, level)))
 }
 
-/// Returns a size for its shade; one of an unknown quantity is small.
+/// Returns a size for the level's shade. An unknown quantity counts as small.
 fn size(level: &PriceLevel) -> f64 {
     let qty = level.qty.mantissa() as f64 * 10f64.powi(level.qty.exponent().into());
     if qty > 0.0 { qty } else { 1.0 }
 }
 
-/// Returns the lowest and the highest price of the page, and the height of a cell. The page shows best prices, trades and orders,
-/// and of the book what lies near them.
+/// Returns the lowest and the highest price of the page, and the height of a cell. The page shows best prices, trades
+/// and orders, and the part of the book near them.
 fn price_range(picture: &Picture) -> (i64, i64, i64) {
     let best = picture.best.iter().flat_map(|step| [step.bid, step.ask]).flatten();
     let touches = picture.columns.iter().flat_map(|column| [column.bids.first(), column.asks.first()]);
@@ -382,7 +382,7 @@ fn between(low: i64, high: i64, part: u8, parts: u8) -> i64 {
 fn short(px: Price) -> String {
     let text = px.to_string();
     match text.split_once('.') {
-        Some((whole, digits)) if digits.len() > 6 => format!("{whole}.{}", &digits[..6]),
+        Some((integer_digits, digits)) if digits.len() > 6 => format!("{integer_digits}.{}", &digits[..6]),
         _ => text,
     }
 }

@@ -6,9 +6,10 @@
 //!                                  └──▶ books at event 10: from the checkpoint at 8, two events
 //! ```
 //!
-//! They are derived: a replay from the oldest frame makes the same bytes, and without them books only take longer. A reader
-//! believes one that matches its checksums, is of the tape, of the same oldest event and of options like its own, was not
-//! cut away since, and whose frames are on the tape, by their checksums. The layout is drawn in `docs/formats-tape.md`.
+//! Checkpoints are derived: a replay from the oldest frame makes the same bytes, and without checkpoints books only
+//! take longer. A reader uses a checkpoint only if it matches its checksums, its tape, the same oldest event and the
+//! reader's options. It must not have been cut away since, and the checksums of its frames must match the tape. The
+//! layout is drawn in `docs/formats-tape.md`.
 
 use crate::Error;
 use std::fs;
@@ -47,31 +48,34 @@ pub(super) struct CheckpointHeader {
 impl CheckpointHeader {
     fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, MAGIC);
-        put(8, &VERSION.to_le_bytes());
-        put(12, &u32::from(self.latest.is_some()).to_le_bytes());
-        put(16, &self.tape.0.to_le_bytes());
-        put(32, &self.epoch.to_le_bytes());
-        put(40, &self.start.seq.to_le_bytes());
-        put(48, &self.start.position.0.to_le_bytes());
-        put(56, &self.end.seq.to_le_bytes());
-        put(64, &self.end.position.0.to_le_bytes());
-        put(72, &self.last.0.to_le_bytes());
-        put(80, &self.ts.to_le_bytes());
-        put(88, &self.latest.unwrap_or(0).to_le_bytes());
-        put(96, &self.state_bytes.to_le_bytes());
-        put(STATE_HASH, &self.state_hash);
-        put(FRAMES_CRC, &self.frames_crc.to_le_bytes());
+        let mut write_at =
+            |offset: usize, bytes: &[u8]| out[offset..offset + bytes.len()].copy_from_slice(bytes);
+        write_at(0, MAGIC);
+        write_at(8, &VERSION.to_le_bytes());
+        write_at(12, &u32::from(self.latest.is_some()).to_le_bytes());
+        write_at(16, &self.tape.0.to_le_bytes());
+        write_at(32, &self.epoch.to_le_bytes());
+        write_at(40, &self.start.seq.to_le_bytes());
+        write_at(48, &self.start.position.0.to_le_bytes());
+        write_at(56, &self.end.seq.to_le_bytes());
+        write_at(64, &self.end.position.0.to_le_bytes());
+        write_at(72, &self.last.0.to_le_bytes());
+        write_at(80, &self.ts.to_le_bytes());
+        write_at(88, &self.latest.unwrap_or(0).to_le_bytes());
+        write_at(96, &self.state_bytes.to_le_bytes());
+        write_at(STATE_HASH, &self.state_hash);
+        write_at(FRAMES_CRC, &self.frames_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..CRC]);
         out[CRC..].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
     fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-        let address = |at| EventAddress { seq: word(at), position: Position(word(at + 8)) };
+        let word =
+            |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"));
+        let half =
+            |offset: usize| u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"));
+        let address = |offset| EventAddress { seq: word(offset), position: Position(word(offset + 8)) };
         let crc = crc32c::crc32c(&bytes[..CRC]);
         if &bytes[..8] != MAGIC || half(8) != VERSION || half(CRC) != crc {
             return None;
@@ -90,7 +94,7 @@ impl CheckpointHeader {
         })
     }
 
-    /// Whether the last event is not after `point`.
+    /// Returns whether the last event is not after `point`.
     pub fn is_within(&self, point: TapeStopPoint) -> bool {
         match point {
             TapeStopPoint::Ordinal(seq) => self.end.seq <= seq,
@@ -99,7 +103,8 @@ impl CheckpointHeader {
         }
     }
 
-    /// A reader of the tape in `dir` after the last event; none where the tape is another one there now.
+    /// Opens a reader of the tape in `dir` after the last event. Returns `None` if the directory now holds another
+    /// tape.
     pub fn open_tape(&self, dir: &Path, options: ReadOptions) -> Option<Reader> {
         let point = LineagePoint { epoch: self.epoch, position: self.end.position };
         let reader = Reader::resume_with(dir, point, options).ok()?;
@@ -111,12 +116,13 @@ impl CheckpointHeader {
     }
 }
 
-/// A checksum of the frames of the tape in `dir` before `end`: of the checksums of the segments that end before it, and of all
-/// frames of its own segment. A copy of the tape that got other data has another one. None where a part is missing.
+/// Computes a checksum of the frames of the tape in `dir` before `end`. It covers the checksums of the earlier segments
+/// and all frames of the last segment before `end`. A copy of the tape that received other data has another checksum.
+/// Returns `None` if a part is missing.
 pub(super) fn frames_crc(dir: &Path, end: Position, options: ReadOptions) -> Option<u32> {
-    let whole = segment_prefix(dir, end).ok()??;
-    let start = whole.end.max(oldest_position(dir).ok()?);
-    let mut crc = whole.crc;
+    let prefix = segment_prefix(dir, end).ok()??;
+    let start = prefix.end.max(oldest_position(dir).ok()?);
+    let mut crc = prefix.crc;
     let mut reader = Reader::open_with(dir, StartPosition::At(start), options).ok()?;
     while reader.position() < end {
         let run = reader.next_run(1 << 20).ok()??;
@@ -130,12 +136,12 @@ pub(super) fn frames_crc(dir: &Path, end: Position, options: ReadOptions) -> Opt
 #[derive(Debug)]
 pub(super) struct CheckpointFile {
     pub path: PathBuf,
-    /// None where it is damaged, or of another version.
+    /// The header, or `None` if it is damaged or of another version.
     pub header: Option<CheckpointHeader>,
 }
 
 impl CheckpointFile {
-    /// The checkpoints of the tape in `dir`, the latest first.
+    /// Lists the checkpoints of the tape in `dir`, the latest first.
     pub fn list(dir: &Path) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(dir.join(FOLDER)) else { return Vec::new() };
         let mut all: Vec<(u64, Self)> = entries
@@ -154,22 +160,22 @@ impl CheckpointFile {
         all.into_iter().map(|(_, file)| file).collect()
     }
 
-    /// The state; none where it does not match the header.
+    /// Reads the state. Returns `None` if it does not match the header.
     pub fn state(&self) -> Option<Vec<u8>> {
         let header = self.header?;
         let mut bytes = Vec::new();
-        // A file that is longer than it says is not read whole.
+        // Do not read all of a file that is longer than its header says.
         let limit = header.state_bytes.checked_add(HEADER_BYTES as u64 + 1)?;
         fs::File::open(&self.path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
         let (head, state) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-        let same = CheckpointHeader::decode(head) == Some(header)
+        let is_same = CheckpointHeader::decode(head) == Some(header)
             && state.len() as u64 == header.state_bytes
             && state_hash(state) == header.state_hash;
-        same.then(|| state.to_vec())
+        is_same.then(|| state.to_vec())
     }
 
-    /// Writes a checkpoint, whole or not at all; gives its length. It is not flushed: one that a power loss damages does
-    /// not match its checksums.
+    /// Writes a complete checkpoint or none, and returns its length. It is not flushed: a checkpoint that a power loss
+    /// damages does not match its checksums.
     ///
     /// A process that writes checkpoints of the same tape waits: each holds a lock on the file until it has its name.
     pub fn write(dir: &Path, header: &CheckpointHeader, state: &[u8]) -> Result<u64, Error> {
@@ -180,7 +186,7 @@ impl CheckpointFile {
             // A killed process left its bytes.
             file.set_len(0)?;
             file.write_all(&bytes)?;
-            // Still locked: a file that another process can lock is not one that gets a name.
+            // Still locked: a file that another process can lock must not get a name.
             fs::rename(&temp, &path)
         });
         written.map_err(|source| Error::File { path, source })?;
@@ -202,13 +208,15 @@ fn open_locked(path: &Path) -> io::Result<fs::File> {
         let file = fs::File::options().write(true).create(true).truncate(false).open(path)?;
         file.lock()?;
         // The process that held the lock may have given the file its name meanwhile.
-        if fs::metadata(path).is_ok_and(|named| file.metadata().is_ok_and(|own| own.ino() == named.ino())) {
+        if fs::metadata(path).is_ok_and(|path_metadata| {
+            file.metadata().is_ok_and(|own_metadata| own_metadata.ino() == path_metadata.ino())
+        }) {
             return Ok(file);
         }
     }
 }
 
-/// The hash of the state of books.
+/// Hashes the state of books.
 pub(super) fn state_hash(state: &[u8]) -> [u8; 32] {
     *blake3::hash(state).as_bytes()
 }

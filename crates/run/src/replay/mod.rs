@@ -1,4 +1,5 @@
-//! Replay of the books of a tape: at any event, position or time, forward and back, and what changed since the last look.
+//! Replay of the books of a tape: at any event, position or time, forward and back, with the changes since the last
+//! call.
 //!
 //! ```text
 //!   tape   ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■
@@ -6,9 +7,9 @@
 //!                     └ books, moment, changed listings
 //! ```
 //!
-//! A seek to a point gives the books of a tape that was cut there. The replay begins at the oldest frame that retention has
-//! left; where it begins after the start of the tape, the books lack what was removed, and are stale. They are stale as well
-//! after damage that was passed over. A seek begins at the last checkpoint before the point, if it can be believed.
+//! A seek to a point gives the books as if the tape ended there. The replay begins at the oldest frame that retention
+//! has left. If this is after the start of the tape, the books lack the removed events and are stale. They are also
+//! stale after skipped damage. A seek begins at the last valid checkpoint before the point.
 
 mod checkpoint;
 
@@ -40,7 +41,7 @@ pub struct BookMoment {
 pub enum ReplayOutcome {
     /// The next event was applied.
     Event,
-    /// The next event lies after the point; the books are those of the point.
+    /// The next event lies after the point. The books show the point.
     Reached,
     /// All that is on the tape was applied.
     AtEnd,
@@ -53,14 +54,14 @@ pub enum ReplayOutcome {
     },
 }
 
-/// Whether a tape has a point.
+/// Whether a tape has a given point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointPresence {
-    /// It has, and the books are those of the point.
+    /// The tape has the point, and the books show it.
     There,
     /// Retention has removed it.
     Removed,
-    /// The tape does not reach it yet; the books are those of the end.
+    /// The tape does not reach the point yet. The books show the end of the tape.
     BeyondEnd,
 }
 
@@ -118,7 +119,7 @@ pub struct BookReplay {
     applied_end: Position,
     /// The damaged parts that the books know of.
     damaged_count: u64,
-    /// Since the last look; none before the first one, so that a replay that nobody looks at pays nothing for it.
+    /// The changes since the last call, or `None` before the first call, so that a replay without calls pays nothing.
     changed: Option<BTreeSet<ListingId>>,
 }
 
@@ -126,7 +127,7 @@ impl BookReplay {
     /// Begins before the oldest event of the tape in `dir`.
     ///
     /// # Errors
-    /// When the tape or its log of definitions cannot be read.
+    /// Fails if the tape or its log of definitions cannot be read.
     pub fn open(dir: &Path, read: ReadOptions, options: BookOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
         let first = oldest(&follower);
@@ -150,15 +151,15 @@ impl BookReplay {
         })
     }
 
-    /// Writes a checkpoint of the books beside the tape whenever the number of events is a multiple of `events`, from here on.
-    /// None is written of what is not durable yet or was not compared with its checksums. Checkpoints that do not match
-    /// their own checksums are removed.
+    /// Writes a checkpoint of the books beside the tape whenever the number of events is a multiple of `events`, from
+    /// here on. Frames that are not durable yet or were not compared with their checksums get no checkpoint.
+    /// Checkpoints that do not match their own checksums are removed.
     pub fn write_checkpoints(&mut self, events: NonZeroU64) {
         CheckpointFile::remove_damaged(&self.dir);
         self.every = Some(events);
     }
 
-    /// The checkpoints written so far.
+    /// Returns the totals of the checkpoints written so far.
     pub fn checkpoints_written(&self) -> CheckpointTotals {
         self.written
     }
@@ -166,7 +167,7 @@ impl BookReplay {
     /// Applies the next event, and the bookkeeping before it.
     ///
     /// # Errors
-    /// When the tape is damaged or cannot be read.
+    /// Fails if the tape is damaged or cannot be read.
     pub fn step(&mut self) -> Result<ReplayOutcome, Error> {
         self.step_within(None)
     }
@@ -174,7 +175,7 @@ impl BookReplay {
     /// Applies the next event unless it lies after `point`.
     ///
     /// # Errors
-    /// As [`BookReplay::step`].
+    /// Fails as [`BookReplay::step`] does.
     pub fn step_to(&mut self, point: TapeStopPoint) -> Result<ReplayOutcome, Error> {
         self.step_within(Some(point))
     }
@@ -183,7 +184,7 @@ impl BookReplay {
     /// a tape that is cut back meanwhile is read again.
     ///
     /// # Errors
-    /// As [`BookReplay::step`].
+    /// Fails as [`BookReplay::step`] does.
     pub fn seek(&mut self, point: TapeStopPoint) -> Result<PointPresence, Error> {
         let is_beyond = self.is_beyond(point);
         if !self.begin_at_checkpoint(point, is_beyond) && is_beyond {
@@ -199,7 +200,7 @@ impl BookReplay {
         }
     }
 
-    /// Whether the tape has `point`, for a replay that has reached it or the end.
+    /// Returns whether the tape has `point`. The replay must have reached the point or the end.
     pub fn presence(&self, point: TapeStopPoint, is_reached: bool) -> PointPresence {
         let (first, end) = (self.first, self.end());
         let is_removed = match point {
@@ -222,7 +223,7 @@ impl BookReplay {
     /// Waits at the end of the tape until there is more, or for a fifth of a second.
     ///
     /// # Errors
-    /// As [`BookReplay::step`].
+    /// Fails as [`BookReplay::step`] does.
     pub fn wait(&mut self) -> Result<ReplayOutcome, Error> {
         match self.follower.wait()? {
             FollowOutcome::Rewound { from, to } => self.rewind(from, to),
@@ -230,52 +231,53 @@ impl BookReplay {
         }
     }
 
-    /// The books, and the names of the tape.
+    /// Returns the books and the names of the tape.
     pub fn books(&self) -> &TapeBooks {
         &self.tape
     }
 
-    /// The point that the books show.
+    /// Returns the point that the books show.
     pub fn moment(&self) -> BookMoment {
         self.moment
     }
 
-    /// The oldest event that the tape had when it was opened, and its first frame.
+    /// Returns the oldest event that the tape had when it was opened, and the event's first frame.
     pub fn first(&self) -> EventAddress {
         self.first
     }
 
-    /// The last event that was read, and the position after it.
+    /// Returns the last event that was read, and the position after it.
     pub fn end(&self) -> EventAddress {
         EventAddress { seq: self.follower.reader().ordinal(), position: self.follower.reader().position() }
     }
 
-    /// The changes of the last event.
+    /// Returns the changes of the last event.
     pub fn changes(&self) -> &[BookChange] {
         self.tape.books.changes()
     }
 
-    /// The listings that changed since this was called last; all there are at the first call, and after the replay went back.
+    /// Returns the listings that changed since the last call. Returns all listings at the first call and after the
+    /// replay went back.
     pub fn take_changed(&mut self) -> BTreeSet<ListingId> {
         self.changed.replace(BTreeSet::new()).unwrap_or_else(|| self.tape.books.listings().collect())
     }
 
-    /// The number of times that the tape was cut back while it was read.
+    /// Counts how often the tape was cut back while it was read.
     pub fn rewinds(&self) -> u64 {
         self.follower.rewinds()
     }
 
-    /// The directory of the tape.
+    /// Returns the directory of the tape.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The flaws of the part of the tape that was read.
+    /// Returns the flaws of the part of the tape that was read.
     pub fn flaws(&self) -> &TapeFlaws {
         self.follower.flaws()
     }
 
-    /// The reader, which knows what it passed over.
+    /// Returns the reader, which knows the damage that it skipped.
     pub fn reader(&self) -> &Reader {
         self.follower.reader()
     }
@@ -291,7 +293,7 @@ impl BookReplay {
                 FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
             };
             let (position, header) = (frame.position, frame.header);
-            let place = EventAddress { seq: ordinal + 1, position };
+            let address = EventAddress { seq: ordinal + 1, position };
             let end = position.plus(frame.bytes.len() as u64);
             if self.read.skip_damage && position != self.applied_end {
                 // The books must know of damage before they get the frame after it.
@@ -300,13 +302,13 @@ impl BookReplay {
                 self.note_damage();
                 continue;
             }
-            if point.is_some_and(|point| point.is_before(place, &frame)) {
+            if point.is_some_and(|point| point.is_before(address, &frame)) {
                 self.follower.step_back(position)?;
                 return Ok(ReplayOutcome::Reached);
             }
             if !header.is_meta() {
                 let ts = Event::new(frame.bytes).map(|event| event.ts_event().0);
-                self.moment = BookMoment { seq: place.seq, position, ts: ts.unwrap_or(self.moment.ts) };
+                self.moment = BookMoment { seq: address.seq, position, ts: ts.unwrap_or(self.moment.ts) };
                 if header.flags() & flags::CLOCK_AHEAD == 0 {
                     self.latest = self.latest.max(ts);
                 }
@@ -325,7 +327,7 @@ impl BookReplay {
                 Err(e) => return Err(e.into()),
             }
             if !header.is_meta() {
-                if self.every.is_some_and(|every| place.seq.is_multiple_of(every.get())) {
+                if self.every.is_some_and(|every| address.seq.is_multiple_of(every.get())) {
                     self.write_checkpoint()?;
                 }
                 return Ok(ReplayOutcome::Event);
@@ -336,7 +338,7 @@ impl BookReplay {
     /// Compares the checkpoints of the tape in `dir` with a replay from its oldest frame.
     ///
     /// # Errors
-    /// As [`BookReplay::step`].
+    /// Fails as [`BookReplay::step`] does.
     pub fn verify_checkpoints(
         dir: &Path,
         read: ReadOptions,
@@ -366,12 +368,12 @@ impl BookReplay {
                 ReplayOutcome::Reached | ReplayOutcome::AtEnd => return Ok(CheckpointStatus::Outdated),
             }
         }
-        let mut own = Vec::new();
-        self.tape.encode_state(&mut own);
-        let same = own == state
+        let mut own_state = Vec::new();
+        self.tape.encode_state(&mut own_state);
+        let is_same = own_state == state
             && (header.latest, header.ts, header.end) == (self.latest, self.moment.ts, self.end())
             && header.last == self.moment.position;
-        Ok(if same { CheckpointStatus::Good } else { CheckpointStatus::Wrong })
+        Ok(if is_same { CheckpointStatus::Good } else { CheckpointStatus::Wrong })
     }
 
     /// Writes a checkpoint after the last event, if it would be believed after a power loss, too.
@@ -403,16 +405,16 @@ impl BookReplay {
         Ok(())
     }
 
-    /// Goes to the last checkpoint before `point` that can be believed and, unless the books are beyond the point, is
-    /// further than they are; false if there is none.
+    /// Goes to the last valid checkpoint before `point`. Unless the books are beyond the point, the checkpoint must be
+    /// further than the books. Returns false if there is no such checkpoint.
     fn begin_at_checkpoint(&mut self, point: TapeStopPoint, is_beyond: bool) -> bool {
         if !self.read.verify || self.read.skip_damage {
             return false;
         }
-        let own = if is_beyond { 0 } else { self.moment.seq };
+        let current_seq = if is_beyond { 0 } else { self.moment.seq };
         CheckpointFile::list(&self.dir).iter().any(|file| {
             let header = file.header.filter(|header| {
-                header.end.seq > own && header.start == self.first && header.is_within(point)
+                header.end.seq > current_seq && header.start == self.first && header.is_within(point)
             });
             header.is_some_and(|header| self.adopt(file, &header).is_some())
         })
@@ -429,7 +431,7 @@ impl BookReplay {
         Some(())
     }
 
-    /// The books of a checkpoint, with the names that the dictionary log has before it.
+    /// Decodes the books of a checkpoint, with the names that the dictionary log has before the checkpoint.
     fn decode(&self, header: &CheckpointHeader, state: &[u8]) -> Option<TapeBooks> {
         let mut names = DefinitionTable::default();
         let mut log = LostDefinitions::new(&self.dir, false);
@@ -437,7 +439,7 @@ impl BookReplay {
         TapeBooks::decode_state(self.options.clone(), names, state)
     }
 
-    /// Whether something after `point` was applied.
+    /// Returns whether an event after `point` was applied.
     fn is_beyond(&self, point: TapeStopPoint) -> bool {
         match point {
             TapeStopPoint::Ordinal(seq) => self.moment.seq > seq,
@@ -463,7 +465,7 @@ impl BookReplay {
         self.damaged_count = self.reader().damaged().count;
     }
 
-    /// Tells the books of damage that the reader has passed over since.
+    /// Reports the damage that the reader has skipped since the last call to the books.
     fn note_damage(&mut self) {
         let count = self.follower.reader().damaged().count;
         if count == self.damaged_count {
@@ -477,7 +479,7 @@ impl BookReplay {
     }
 }
 
-/// Returns no books at the oldest event; they lack something if retention has removed what was before it.
+/// Returns the books at the oldest event, without content. They are incomplete if retention has removed earlier events.
 fn books_from(first: EventAddress, options: &BookOptions, names: DefinitionTable) -> TapeBooks {
     let mut tape = TapeBooks::with_names(options.clone(), names);
     if first.position > Position(0) {
@@ -486,7 +488,7 @@ fn books_from(first: EventAddress, options: &BookOptions, names: DefinitionTable
     tape
 }
 
-/// The oldest event of a follower that has not moved, and its first frame.
+/// Returns the oldest event of a follower that has not moved, and the event's first frame.
 pub(crate) fn oldest(follower: &TapeFollower) -> EventAddress {
     EventAddress { seq: follower.reader().ordinal() + 1, position: follower.reader().position() }
 }

@@ -50,13 +50,13 @@ pub enum RunEvent<'a> {
     },
     /// The figures of a feed at this moment.
     Figures(&'a FeedStatsSnapshot),
-    /// The tape has more. Only who asked for [changes](RunControl::changes) is given this.
+    /// The tape has more events. Only a caller that asked for [changes](RunControl::changes) receives this event.
     TapeGrew,
     /// A mapping was reloaded.
     MappingLoaded {
         /// The feed.
         feed: &'a str,
-        /// Its mapping from here on; none where its format has none.
+        /// Its mapping from here on, or `None` if its format has no mapping.
         mapping: Option<&'a str>,
     },
     /// A reloaded mapping names other addresses. The run listens to the addresses of the start until the next one.
@@ -76,7 +76,7 @@ pub enum RunEvent<'a> {
         /// The feed.
         feed: &'a str,
         /// The end of the process.
-        why: &'a str,
+        reason: &'a str,
     },
 }
 

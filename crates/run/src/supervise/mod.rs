@@ -1,4 +1,4 @@
-//! Feeds that run until they are stopped: in this process, or each in one of its own.
+//! Feeds that run until they are stopped: in this process, or each in a process of its own.
 //!
 //! ```text
 //!  Config ──▶ PreparedRun ──▶ run ──┬──▶ RunReport

@@ -16,7 +16,7 @@ pub struct MappingWatcher<'a> {
     pub reference: Option<&'a Arc<InstrumentMaster>>,
     /// The place for formats that replace those in use.
     pub fresh: &'a FormatReloadQueue,
-    /// Raised by a caller that wants all mappings reloaded.
+    /// A request of the caller to reload all mappings.
     pub asked: &'a AtomicBool,
     /// The receiver of the events.
     pub events: EventSink<'a>,
@@ -30,37 +30,37 @@ pub struct MappingInUse {
 }
 
 impl MappingInUse {
-    /// Those of the feeds that a configuration names.
-    pub fn of(config: &RunConfig, feeds: &[RunFeed]) -> Vec<Self> {
-        let of = |(configured, feed): (&FeedConfig, &RunFeed)| Self {
+    /// Makes the reload state of the feeds that a configuration names.
+    pub fn from_feeds(config: &RunConfig, feeds: &[RunFeed]) -> Vec<Self> {
+        let mapping_of = |(configured, feed): (&FeedConfig, &RunFeed)| Self {
             identity: feed.format.mapping_identity(),
             listens: configured.listens(&feed.format).unwrap_or_default(),
         };
-        config.feed.iter().zip(feeds).map(of).collect()
+        config.feed.iter().zip(feeds).map(mapping_of).collect()
     }
 }
 
 impl MappingWatcher<'_> {
-    /// Watches until `over`. A mapping that cannot be used is reported, and the one in use stays.
-    pub fn watch_until(&self, mut used: Vec<MappingInUse>, over: &AtomicBool) {
+    /// Watches until `is_finished`. Reports a mapping that cannot be used, and keeps the current mapping.
+    pub fn watch_until(&self, mut used: Vec<MappingInUse>, is_finished: &AtomicBool) {
         let Self { config, reference, fresh, asked: raised, events } = *self;
         let changed = |path: &str| -> Option<(SystemTime, u64)> {
             let meta = std::fs::metadata(path).ok()?;
             Some((meta.modified().ok()?, meta.len()))
         };
         // The first look finds all of them changed, and compares them with those in use.
-        let mut seen = vec![None; config.feed.len()];
+        let mut last_states = vec![None; config.feed.len()];
         let mut generations = vec![0u64; config.feed.len()];
         // Acquire: pairs with the Release at the end of the run.
-        while !over.load(Ordering::Acquire) {
+        while !is_finished.load(Ordering::Acquire) {
             std::thread::park_timeout(LOOK);
             let asked = raised.swap(false, Ordering::Relaxed);
             for (i, feed) in config.feed.iter().enumerate() {
                 let now = changed(&feed.mapping);
-                if !asked && (now == seen[i] || now.is_none()) {
+                if !asked && (now == last_states[i] || now.is_none()) {
                     continue;
                 }
-                seen[i] = now;
+                last_states[i] = now;
                 match feed.format(reference) {
                     Ok(format) if format.mapping_identity() == used[i].identity => {}
                     Ok(format) => {
@@ -71,7 +71,7 @@ impl MappingWatcher<'_> {
                         if feed.listens(&format).unwrap_or_default() != used[i].listens {
                             events(RunEvent::AddressesChanged { feed: &feed.name });
                         }
-                        fresh.put(i, VersionedFormat::new(format, generations[i]));
+                        fresh.push_format(i, VersionedFormat::new(format, generations[i]));
                     }
                     Err(error) => events(RunEvent::MappingRefused { feed: &feed.name, error: &error }),
                 }

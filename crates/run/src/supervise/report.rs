@@ -25,7 +25,7 @@ pub struct RunReport {
 pub struct FailedFeed {
     /// Its name.
     pub feed: String,
-    /// Whether it ended before its end, and has not failed.
+    /// Whether the feed stopped before its end without a failure.
     pub gave_up: bool,
     /// Why, in words.
     pub error: String,
@@ -52,15 +52,15 @@ impl RunReport {
         }
     }
 
-    /// Whether there are gaps, quarantined data or dropped datagrams.
+    /// Returns whether there are gaps, quarantined data or dropped datagrams.
     pub fn is_flawed(&self) -> bool {
         self.outcome.summary.is_flawed() || self.dropped
     }
 
-    /// Whether all feeds came to their end.
+    /// Checks that all feeds reached their end.
     ///
     /// # Errors
-    /// When one has not. A cause outside the data comes first; a configuration's mistake is not the call's.
+    /// Fails if a feed did not reach its end. A cause outside the data takes precedence over a cause in the data.
     pub fn result(&self) -> Result<(), Error> {
         let in_data = self.failed.iter().all(|feed| feed.cause == ErrorCause::Data);
         match self.failed.is_empty() {

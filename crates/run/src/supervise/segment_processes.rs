@@ -6,9 +6,9 @@
 //!   └──── figures, a line of JSON each, at once when a state changes ────┘
 //! ```
 //!
-//! The processes that we start die with us: a segment left running would hold its tape against the next start. A
-//! segment that is killed is started again, and so is one that fails for a cause outside the data, as its feed says;
-//! one that fails otherwise ends its feed, and the others continue.
+//! The started processes die with this process, because a running segment would hold its tape against the next start. A
+//! killed segment is started again, and so is a segment that fails for a cause outside the data, as its feed decides.
+//! Another failure ends the feed, and the other feeds continue.
 
 use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
@@ -48,8 +48,8 @@ impl fmt::Debug for SegmentProcesses<'_> {
 /// Runs each feed in a process of its own and merges their tapes, until they have ended or the run is stopped.
 ///
 /// # Errors
-/// When a process cannot be started, or the tape or that of a segment cannot be used. A feed that fails is no error of
-/// this, see [`RunReport::result`].
+/// Fails if a process cannot be started, or if the tape or a segment's tape cannot be used. A failed feed is not an
+/// error here, see [`RunReport::result`].
 pub fn run_apart(
     config: &RunConfig,
     control: RunControl<'_>,
@@ -85,24 +85,24 @@ pub fn run_apart(
         spin: config.run.spin,
     };
     let started = Instant::now();
-    let over = AtomicBool::new(false);
+    let is_finished = AtomicBool::new(false);
     let watch = RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events);
     let supervisor = SegmentSupervisor {
         commands,
         segments: &segments,
         stats: &stats,
         stop: &control.stop,
-        over: &over,
+        is_finished: &is_finished,
         events: control.events,
     };
     let outcome = std::thread::scope(|scope| {
-        scope.spawn(|| watch.report_until(&over));
+        scope.spawn(|| watch.report_until(&is_finished));
         scope.spawn(|| supervisor.supervise(processes));
         report_hot_notice(tape, control.events);
         let outcome = merge(tape, options);
         // Release: pairs with the Acquire in both threads; they end.
-        over.store(true, Ordering::Release);
-        stats.over.notify();
+        is_finished.store(true, Ordering::Release);
+        stats.run_end.notify();
         outcome
     });
     let mut outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;
@@ -117,7 +117,7 @@ struct SegmentProcess {
     child: Child,
     policy: RestartPolicy,
     /// It has failed: not before this time again.
-    again: Option<Instant>,
+    retry_at: Option<Instant>,
     started: Instant,
     /// The wait before it was started last.
     wait: Duration,
@@ -128,13 +128,13 @@ impl SegmentProcess {
         Ok(Self {
             child: start(commands, name)?,
             policy,
-            again: None,
+            retry_at: None,
             started: Instant::now(),
             wait: Duration::ZERO,
         })
     }
 
-    /// Starts it again; an error of that is one of its feed.
+    /// Starts the process again. A failure to start is an error of its feed.
     fn start_again(&mut self, commands: &SegmentProcesses<'_>, name: &str) -> io::Result<()> {
         self.child = start(commands, name)?;
         self.started = Instant::now();
@@ -145,18 +145,18 @@ impl SegmentProcess {
 /// Why a process did not do its work.
 struct ProcessFailure {
     cause: ErrorCause,
-    what: String,
+    reason: String,
 }
 
 impl ProcessFailure {
-    fn outside(what: &str) -> Self {
-        Self { cause: ErrorCause::Outside, what: what.to_owned() }
+    fn outside(reason: &str) -> Self {
+        Self { cause: ErrorCause::Outside, reason: reason.to_owned() }
     }
 }
 
 impl From<io::Error> for ProcessFailure {
     fn from(error: io::Error) -> Self {
-        Self { cause: ErrorCause::from_io(&error), what: error.to_string() }
+        Self { cause: ErrorCause::from_io(&error), reason: error.to_string() }
     }
 }
 
@@ -166,14 +166,14 @@ struct SegmentSupervisor<'a> {
     segments: &'a [MergeSegment],
     stats: &'a RunMonitor,
     stop: &'a AtomicBool,
-    over: &'a AtomicBool,
+    is_finished: &'a AtomicBool,
     events: EventSink<'a>,
 }
 
 impl SegmentSupervisor<'_> {
     /// Watches the processes of the segments until all have ended, or the merge has.
     fn supervise(&self, mut processes: Vec<SegmentProcess>) {
-        let Self { commands, segments, stats, stop, over, events } = *self;
+        let Self { commands, segments, stats, stop, is_finished, events } = *self;
         std::thread::scope(|scope| {
             let mut signalled = false;
             let supervisor = std::thread::current();
@@ -196,8 +196,8 @@ impl SegmentSupervisor<'_> {
                     let stopping = stop.load(Ordering::Relaxed);
                     let (name, link) = (&segments[i].name, &stats.feeds[i].link);
                     let mut killed = false;
-                    let failed = match process.again {
-                        Some(at) if !stopping && Instant::now() < at => continue,
+                    let failed = match process.retry_at {
+                        Some(retry_at) if !stopping && Instant::now() < retry_at => continue,
                         Some(_) if !stopping => {
                             process.start_again(&commands, name).err().map(ProcessFailure::from)
                         }
@@ -209,17 +209,17 @@ impl SegmentSupervisor<'_> {
                             Ok(Some(status)) => match status.code() {
                                 Some(0) => None,
                                 Some(code) => {
-                                    let what = format!("its process ended with exit code {code}");
-                                    let failure = ProcessFailure { cause: (commands.cause_of)(code), what };
+                                    let reason = format!("its process ended with exit code {code}");
+                                    let failure = ProcessFailure { cause: (commands.cause_of)(code), reason };
                                     if !stopping && process.policy.tries_again(failure.cause) {
                                         // A process that ran for long has another cause now.
                                         let long = process.started.elapsed() > process.policy.backoff_max;
                                         let before = if long { Duration::ZERO } else { process.wait };
                                         process.wait = process.policy.next_wait(before);
-                                        process.again = Some(Instant::now() + process.wait);
-                                        let why = failure.what.as_str();
-                                        link.mirror(LinkState::Failed, Some(why), link.failures() + 1);
-                                        events(RunEvent::ProcessRetried { feed: name, why });
+                                        process.retry_at = Some(Instant::now() + process.wait);
+                                        let reason = failure.reason.as_str();
+                                        link.mirror(LinkState::Failed, Some(reason), link.failures() + 1);
+                                        events(RunEvent::ProcessRetried { feed: name, reason });
                                         continue;
                                     }
                                     Some(failure)
@@ -246,14 +246,15 @@ impl SegmentSupervisor<'_> {
                         },
                     };
                     if let Some(failure) = failed {
-                        stats.feeds[i].fail(failure.what, failure.cause);
-                    } else if process.again.take().is_some() {
+                        stats.feeds[i].fail(failure.reason, failure.cause);
+                    } else if process.retry_at.take().is_some() {
                         listeners[i] = listen(process, i);
                         continue;
                     }
-                    // All that it said is known when its pipe is at its end.
+                    // All its output is known when its pipe is at its end.
                     listeners[i].take().map(std::thread::ScopedJoinHandle::join);
-                    // A process that was killed while we stop has more for the next run, like one that was stopped.
+                    // A process that was killed during the stop has more data for the next run, as a stopped process
+                    // has.
                     segments[i].stopped.store(killed || signalled && !link.is_complete(), Ordering::Relaxed);
                     // Release: pairs with the Acquire in the merge; all that the process committed is seen.
                     segments[i].ended.store(true, Ordering::Release);
@@ -261,14 +262,14 @@ impl SegmentSupervisor<'_> {
                     stats.placed.notify();
                 }
                 // Acquire: pairs with the Release at the end of the merge.
-                if !running || over.load(Ordering::Acquire) {
+                if !running || is_finished.load(Ordering::Acquire) {
                     break;
                 }
                 if !signalled && stop.load(Ordering::Relaxed) {
                     signalled = true;
                     for (process, segment) in processes.iter().zip(segments) {
                         let pid = rustix::process::Pid::from_child(&process.child);
-                        if !segment.ended.load(Ordering::Relaxed) && process.again.is_none() {
+                        if !segment.ended.load(Ordering::Relaxed) && process.retry_at.is_none() {
                             // It may have ended just now.
                             _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
                         }
@@ -309,7 +310,7 @@ struct SegmentFeedStats {
     lag_bytes_max: u64,
 }
 
-/// Reads the figures of a segment's process until it ends. An empty line says that its tape has more.
+/// Reads the figures of a segment's process until it ends. An empty line means that its tape has more events.
 fn listen_to(lines: impl BufRead, all: &RunMonitor, feed: usize) {
     let stats = &all.feeds[feed];
     for line in lines.lines() {
@@ -367,8 +368,9 @@ fn start(commands: &SegmentProcesses<'_>, name: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Waits until the process of an earlier run that has this segment's tape is gone, or `stop` is up. It was killed with its run,
-/// and its ports are free when it is gone. A run that lives has the tape of the merge, and our parent ends for that.
+/// Waits until the process of an earlier run that holds this segment's tape is gone, or until `stop` is set. The
+/// process was killed with its run, and its ports are free when it is gone. If the earlier run is alive, it holds the
+/// tape of the merge, and this process's parent ends for that reason.
 pub fn wait_for_dying(dir: &Path, stop: &AtomicBool) {
     let since = Instant::now();
     let mut last = None;
@@ -382,14 +384,14 @@ pub fn wait_for_dying(dir: &Path, stop: &AtomicBool) {
     }
 }
 
-/// Whether a process has not ended; one that nobody has waited for has.
+/// Returns whether a process is still running. A process that ended but was not waited for does not run.
 fn is_alive(id: u64) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// How long a process that was killed may still be there: a busy machine gives it little time to end.
+/// How long a killed process may still exist: a busy machine gives it little time to end.
 const DYING: Duration = Duration::from_secs(30);
 
 /// The number of the signal by which we ask a process to end.

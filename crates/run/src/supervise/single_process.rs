@@ -27,11 +27,11 @@ pub struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Reads the calendar, the mappings and the reference data that the configuration names. `note` is given what people should know of
-    /// the reference data and the clock.
+    /// Reads the calendar, the mappings and the reference data that the configuration names. `note` receives remarks
+    /// for people on the reference data and the clock.
     ///
     /// # Errors
-    /// When one of them cannot be used.
+    /// Fails if one of them cannot be used.
     pub fn new(config: RunConfig, origins: &OriginTable, note: &mut dyn FnMut(&str)) -> Result<Self, Error> {
         let calendar = config.calendar(origins)?;
         let reference = config.reference(origins, note)?;
@@ -46,14 +46,14 @@ impl PreparedRun {
 /// Runs the feeds until they have ended or the run is stopped.
 ///
 /// # Errors
-/// When the tape or an input cannot be used. A feed that fails is no error of this, see [`RunReport::result`].
+/// Fails if the tape or an input cannot be used. A failed feed is not an error here, see [`RunReport::result`].
 pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, Error> {
     let PreparedRun { config, feeds, reference, calendar: _ } = prepared;
     let tape = &config.tape.dir;
     if control.changes {
         segment_processes::wait_for_dying(tape, &control.stop);
     }
-    let used = reload::MappingInUse::of(&config, &feeds);
+    let used = reload::MappingInUse::from_feeds(&config, &feeds);
     let mut options = RunOptions::new(feeds);
     options.workers = match config.run.workers {
         0 => crate::cores(),
@@ -73,11 +73,11 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     report_hot_notice(tape, control.events);
     (control.events)(RunEvent::Begun { stats: &stats });
     let started = Instant::now();
-    let over = AtomicBool::new(false);
+    let is_finished = AtomicBool::new(false);
     let watch =
         RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events).with_changes(control.changes);
     let outcome = std::thread::scope(|scope| {
-        scope.spawn(|| watch.report_until(&over));
+        scope.spawn(|| watch.report_until(&is_finished));
         let mappings = reload::MappingWatcher {
             config: &config,
             reference: reference.as_ref(),
@@ -85,13 +85,13 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
             asked: &control.reload,
             events: control.events,
         };
-        let over = &over;
-        let mappings = scope.spawn(move || mappings.watch_until(used, over));
+        let is_finished = &is_finished;
+        let mappings = scope.spawn(move || mappings.watch_until(used, is_finished));
         let outcome = run_feeds(tape, options);
         // Release: pairs with the Acquire in both threads; they end.
-        over.store(true, Ordering::Release);
+        is_finished.store(true, Ordering::Release);
         mappings.thread().unpark();
-        stats.over.notify();
+        stats.run_end.notify();
         stats.placed.notify();
         outcome
     });

@@ -17,29 +17,29 @@ pub struct RunStatsReporter<'a> {
 }
 
 impl<'a> RunStatsReporter<'a> {
-    /// A watch that reports `stats` at this interval, never if it is zero. It reports at once any failure to keep
-    /// `tape`.
+    /// Makes a watch that reports `stats` at this interval, or never if the interval is zero. It reports a failure to
+    /// keep `tape` at once.
     pub fn new(stats: &'a RunMonitor, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
         Self { stats, tape, every, changes: false, events }
     }
 
-    /// This watch; with `changes`, each change of a state is reported at once.
+    /// Makes the watch report each change of a state at once if `changes`.
     pub fn with_changes(mut self, changes: bool) -> Self {
         self.changes = changes;
         self
     }
 
-    /// Reports until `over`. A failure of a feed is reported at once.
-    pub fn report_until(&self, over: &AtomicBool) {
+    /// Reports until `is_finished`. Reports a failure of a feed at once.
+    pub fn report_until(&self, is_finished: &AtomicBool) {
         let mut last = Instant::now();
         let (mut looked, mut warned) = (Instant::now(), None);
         let mut not_durable = None;
         let mut states: Vec<(LinkState, bool, Option<String>)> = Vec::new();
         // Acquire: pairs with the Release at the end of the run.
-        while !over.load(Ordering::Acquire) {
+        while !is_finished.load(Ordering::Acquire) {
             self.wait();
             report_source_notes(self.stats, self.events);
-            // A state is reported before the note of it: who reads the note then knows that the merge knows.
+            // A state is reported before its note: a reader of the note then knows that the merge knows the state.
             let notes = self.link_notes();
             if self.changes {
                 let now: Vec<_> = (self.stats.feeds.iter())
@@ -93,7 +93,7 @@ impl<'a> RunStatsReporter<'a> {
     /// Waits a while. Another process learns at once that the tape has more.
     fn wait(&self) {
         if !self.changes {
-            self.stats.over.wait(LOOK);
+            self.stats.run_end.wait(LOOK);
         } else if self.stats.placed.wait(LOOK_FOR_CHANGES) {
             (self.events)(RunEvent::TapeGrew);
             // The report of the next event covers changes in between.
@@ -101,7 +101,7 @@ impl<'a> RunStatsReporter<'a> {
         }
     }
 
-    /// The notes of all feeds that were not reported yet, by number of the feed.
+    /// Takes the new notes of all feeds, each with the number of its feed.
     fn link_notes(&self) -> Vec<(usize, String)> {
         let notes = |(n, feed): (usize, &FeedStats)| {
             std::iter::from_fn(|| feed.link.next_note()).map(move |text| (n, text)).collect::<Vec<_>>()
@@ -122,7 +122,7 @@ impl<'a> RunStatsReporter<'a> {
     }
 }
 
-/// Reports what people should know of the sources.
+/// Reports the remarks for people on the sources.
 pub fn report_source_notes(stats: &RunMonitor, events: EventSink<'_>) {
     stats.take_notes().iter().for_each(|text| events(RunEvent::SourceFingerprint(text)));
 }

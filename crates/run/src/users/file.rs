@@ -61,7 +61,8 @@ impl Entry {
     }
 }
 
-/// Identifies an account with its password: another password gives another stamp, and a stamp tells nothing about the password.
+/// Identifies an account with its password. Another password gives another stamp, and a stamp reveals nothing about the
+/// password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountStamp([u8; 32]);
 
@@ -69,13 +70,13 @@ impl UserFile {
     /// Reads a user file.
     ///
     /// # Errors
-    /// Fails if there is none, if others may read or write it, or if its content is not that of a user file.
+    /// Fails if there is no file, if others may read or write it, or if it is not a user file.
     pub fn load(path: &Path) -> Result<Self, UserError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => UserError::Missing { path: path.to_owned() },
             _ => UserError::Io { doing: "read", path: path.to_owned(), source },
         };
-        let bad = |what: String| UserError::Content { path: path.to_owned(), what };
+        let bad = |reason: String| UserError::Content { path: path.to_owned(), reason };
         let mut file = open_regular(path).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidData => bad(e.to_string()),
             _ => io(e),
@@ -106,7 +107,7 @@ impl UserFile {
         self.content.users.iter().map(|entry| entry.account().expect("a role that was checked"))
     }
 
-    /// Returns the account of a user who knows its password.
+    /// Returns the account of a user with this password.
     ///
     /// # Errors
     /// Fails if the name is unknown, the password is wrong, or the account is disabled.
@@ -125,8 +126,8 @@ impl UserFile {
         Ok(entry.account().expect("a role that was checked"))
     }
 
-    /// Returns the stamp of an account; none if there is none of this name, or if it is disabled. A session keeps the stamp that its
-    /// account had at the log-in, and ends once the account has another one.
+    /// Returns the stamp of an account, or `None` if the account is unknown or disabled. A session keeps the stamp that
+    /// its account had at the log-in, and ends once the stamp changes.
     pub fn stamp(&self, name: &str) -> Option<AccountStamp> {
         let entry = self.content.users.iter().find(|entry| entry.name == name && !entry.disabled)?;
         Some(AccountStamp(*blake3::hash(entry.password.as_bytes()).as_bytes()))
@@ -176,7 +177,7 @@ impl UserFile {
         Ok(file.cost())
     }
 
-    /// Gives an account of the file at `path` another password, and returns its cost.
+    /// Changes the password of an account in the file at `path`. Returns the cost of the new hash.
     ///
     /// # Errors
     /// Fails if there is no such account, if the password cannot be, or if the file cannot be read or written.
@@ -214,7 +215,7 @@ impl UserFile {
         Ok(cost)
     }
 
-    /// Checks what the types do not.
+    /// Checks the rules that the types do not enforce.
     fn check(&self) -> Result<(), String> {
         if self.content.format != FORMAT {
             return Err(format!("format {} is unknown; this build knows {FORMAT}", self.content.format));
@@ -222,15 +223,15 @@ impl UserFile {
         let mut names = BTreeSet::new();
         for entry in &self.content.users {
             let name = &entry.name;
-            check_text("name", name, NAME_BYTES_MAX).map_err(|what| format!("a user: {what}"))?;
-            let of_user = |what: String| format!("user `{name}`: {what}");
+            check_text("name", name, NAME_BYTES_MAX).map_err(|reason| format!("a user: {reason}"))?;
+            let of_user = |reason: String| format!("user `{name}`: {reason}");
             check_text("person", &entry.person, NAME_BYTES_MAX).map_err(of_user)?;
             for party in &entry.parties {
                 check_text("party", party, PARTY_BYTES_MAX).map_err(of_user)?;
             }
             if Role::from_name(&entry.role).is_none() {
-                let known = Role::ALL.map(Role::name).join(", ");
-                return Err(of_user(format!("`{}` is no role; there are {known}", entry.role)));
+                let role_names = Role::ALL.map(Role::name).join(", ");
+                return Err(of_user(format!("`{}` is no role; there are {role_names}", entry.role)));
             }
             if !is_hash(&entry.password) {
                 return Err(of_user("`password` is not the hash of one (argon2id)".to_owned()));
@@ -250,7 +251,7 @@ impl UserFile {
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
         let write = || {
-            // One of a call that was killed; the lock says that nobody writes it.
+            // The file of a killed call. The lock shows that no process writes it.
             _ = fs::remove_file(&temporary);
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
             file.write_all(text.as_bytes())?;
@@ -285,7 +286,7 @@ fn make_parent(path: &Path) -> Result<(), UserError> {
     made.map_err(|source| UserError::Io { doing: "make", path: parent.to_owned(), source })
 }
 
-/// Waits until nobody else changes a file of the directory. The lock ends with the file that is returned.
+/// Waits until no other process changes a file of the directory. The lock ends with the returned file.
 fn lock_parent(path: &Path) -> Result<File, UserError> {
     let parent = parent(path);
     let io = |source| UserError::Io { doing: "lock", path: parent.to_owned(), source };
@@ -337,7 +338,7 @@ mod tests {
         assert!(file.authenticate("anna", "correct horse").is_err());
         assert_eq!(file.authenticate("anna", "another one").unwrap(), anna);
         assert!(matches!(file.authenticate("bo", "battery staple"), Err(UserError::Disabled { .. })));
-        // Whether an account is disabled is said to nobody who does not know its password.
+        // A user without the password must not learn whether the account is disabled.
         assert!(matches!(file.authenticate("bo", "wrong password"), Err(UserError::Refused { .. })));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(UserFile::add(&path, &account("anna", "x"), "battery staple").is_err());
@@ -350,7 +351,7 @@ mod tests {
         assert!(UserFile::set_password(&path, "anna", "short").is_err());
     }
 
-    /// A session is bound to the password with which it began.
+    /// Fails if a session survives a change of the password with which it began.
     #[test]
     fn a_stamp_changes_with_the_password_and_ends_with_the_account() {
         let dir = tempfile::tempdir().unwrap();
@@ -380,7 +381,7 @@ mod tests {
         assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
-    /// A file that others can read gives them the hashes; one that they can write makes them anybody.
+    /// Fails if others may read the file, which gives them the hashes, or write it, which makes them any user.
     #[test]
     fn a_file_that_others_may_touch_is_refused() {
         let dir = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ pub struct Account {
     pub role: Role,
     /// The names under which this person appears on tapes: trader, owner, account.
     pub parties: Vec<String>,
-    /// Whether the account may no longer be used.
+    /// Whether the account is disabled.
     pub is_disabled: bool,
 }
 
@@ -112,17 +112,17 @@ pub enum UserError {
         mode: u32,
     },
     /// The file cannot be understood.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// A value of a new account, or a password, cannot be.
     #[error("{0}")]
     Value(String),
-    /// The name is unknown or the password is wrong; which of the two is not said.
+    /// The name is unknown or the password is wrong. The error does not tell which.
     #[error("there is no user `{name}` with this password")]
     Refused {
         /// The name that was given.

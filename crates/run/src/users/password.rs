@@ -3,12 +3,12 @@
 use super::UserError;
 use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier, Version};
 
-/// The cost of hashing a password. A hash carries its own cost, so a new cost is that of new passwords.
+/// The cost of hashing a password. A hash carries its own cost, so a new cost applies to new passwords only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordCost {
     /// Memory in KiB.
     pub memory_kib: u32,
-    /// Passes over the memory.
+    /// The number of passes over the memory.
     pub iterations: u32,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn is_hash(text: &str) -> bool {
         && params.t_cost() <= ITERATIONS_MAX
 }
 
-/// Returns whether the hash is that of the password.
+/// Returns whether the hash belongs to the password.
 pub(super) fn is_match(hash: &str, password: &str) -> bool {
     let Ok(hash) = PasswordHash::new(hash) else { return false };
     Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()

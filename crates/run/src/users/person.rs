@@ -1,9 +1,9 @@
 //! Names of persons: which of them may be given, and when two mean one person.
 
-/// Returns whether two names of persons mean one person: whether they differ in nothing but capitals, blanks and characters that
-/// nobody sees.
-pub fn is_same_person(one: &str, other: &str) -> bool {
-    normal_form(one) == normal_form(other)
+/// Returns whether two names of persons mean the same person: they differ only in capitals, blanks and invisible
+/// characters.
+pub fn is_same_person(first: &str, second: &str) -> bool {
+    normal_form(first) == normal_form(second)
 }
 
 fn normal_form(person: &str) -> String {
@@ -27,7 +27,8 @@ pub(super) fn check_new_name(field: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether nobody sees a character: controls, separators of lines, and what Unicode calls format (Cf) or default ignorable.
+/// Returns whether a character is invisible: control characters, line separators, and characters that Unicode calls
+/// format (Cf) or default ignorable.
 pub fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn capitals_blanks_and_what_nobody_sees_make_no_second_person() {
-        for other in [
+        for name in [
             "Anna Berg",
             "anna  berg",
             "ANNA BERG ",
@@ -55,11 +56,11 @@ mod tests {
             "An\u{ad}na \u{feff}Berg",
             "\u{202e}Anna\u{2028}Berg\u{2064}",
         ] {
-            assert!(is_same_person("Anna Berg", other), "{other:?}");
+            assert!(is_same_person("Anna Berg", name), "{name:?}");
         }
         assert!(is_same_person("Weiß", "WEISS") && is_same_person("ΝΙΚΟΣ", "νικοσ"));
-        for other in ["Anna Bergh", "AnnaBerg", "Anna-Berg", "", "Anna"] {
-            assert!(!is_same_person("Anna Berg", other), "{other:?}");
+        for name in ["Anna Bergh", "AnnaBerg", "Anna-Berg", "", "Anna"] {
+            assert!(!is_same_person("Anna Berg", name), "{name:?}");
         }
     }
 

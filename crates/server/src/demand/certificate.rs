@@ -18,7 +18,7 @@ pub(super) struct ServerCertificate {
 impl ServerCertificate {
     /// Reads a chain of certificates and its private key from PEM files.
     pub fn load(chain: &Path, key: &Path) -> Result<Self, String> {
-        let bad = |path: &Path, what: String| format!("{}: {what}", path.display());
+        let bad = |path: &Path, reason: String| format!("{}: {reason}", path.display());
         let certificates = CertificateDer::pem_file_iter(chain)
             .and_then(|all| all.collect::<Result<Vec<_>, _>>())
             .map_err(|e| bad(chain, e.to_string()))?;

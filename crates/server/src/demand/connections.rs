@@ -38,7 +38,7 @@ impl ConnectionTable {
     ///
     /// # Errors
     /// Fails if the system gives no second handle of it.
-    pub fn take(&self, stream: TcpStream) -> io::Result<Option<Connection>> {
+    pub fn insert_connection(&self, stream: TcpStream) -> io::Result<Option<Connection>> {
         let mut inner = self.lock();
         if inner.open.len() >= CONNECTIONS_MAX {
             return Ok(None);
@@ -65,7 +65,9 @@ impl ConnectionTable {
     /// Closes those that have not said in time whose they are.
     pub fn close_late(&self) {
         let now = Instant::now();
-        for entry in self.lock().open.values().filter(|entry| entry.deadline.is_some_and(|at| at < now)) {
+        for entry in
+            self.lock().open.values().filter(|entry| entry.deadline.is_some_and(|deadline| deadline < now))
+        {
             _ = entry.stream.shutdown(Shutdown::Both);
         }
     }
@@ -102,7 +104,7 @@ mod tests {
         let mut all: Vec<_> = (0..3)
             .map(|_| {
                 let (near, far) = pair(&listener);
-                (table.take(near).unwrap().unwrap(), far)
+                (table.insert_connection(near).unwrap().unwrap(), far)
             })
             .collect();
         table.admit(all[1].0.number);
@@ -126,13 +128,14 @@ mod tests {
     fn there_is_room_again_where_one_has_left() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let table = ConnectionTable::default();
-        let take = || table.take(pair(&listener).0).unwrap().map(|connection| connection.number);
+        let insert_next =
+            || table.insert_connection(pair(&listener).0).unwrap().map(|connection| connection.number);
         // Only the table keeps them open.
-        let numbers: Vec<u64> = (0..CONNECTIONS_MAX).map(|_| take().unwrap()).collect();
-        assert_eq!(take(), None);
+        let numbers: Vec<u64> = (0..CONNECTIONS_MAX).map(|_| insert_next().unwrap()).collect();
+        assert_eq!(insert_next(), None);
         table.forget(numbers[7]);
-        let number = take().unwrap();
+        let number = insert_next().unwrap();
         assert!(!numbers.contains(&number), "a number is never used twice");
-        assert_eq!(take(), None);
+        assert_eq!(insert_next(), None);
     }
 }

@@ -31,7 +31,9 @@ fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
     if magic != DATA_MAGIC {
         return Ok(());
     }
-    let Some(ticket) = demand.tickets.take(ticket.try_into().expect("32 bytes")) else { return Ok(()) };
+    let Some(ticket) = demand.tickets.take_ticket(ticket.try_into().expect("32 bytes")) else {
+        return Ok(());
+    };
     demand.channels.admit(connection.number);
     stream.set_read_timeout(Some(IDLE_MAX))?;
     let (mut reader, mut out) = (BlockFileReader::default(), Vec::new());

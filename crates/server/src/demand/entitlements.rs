@@ -67,13 +67,13 @@ struct Entry {
 impl EntitlementFile {
     /// Reads an entitlement file. An error names the file, the entry, and what is wrong.
     pub fn load(path: &Path) -> Result<Self, String> {
-        let failed = |what: String| format!("{}: {what}", path.display());
+        let failed = |reason: String| format!("{}: {reason}", path.display());
         let file = unitape_tape::open_regular(path).map_err(|e| failed(e.to_string()))?;
         let mode = file.metadata().map_err(|e| failed(e.to_string()))?.permissions().mode() & 0o7777;
         if mode & 0o022 != 0 {
-            let what =
+            let message =
                 format!("others may write this file (mode {mode:04o}); run: chmod go-w {}", path.display());
-            return Err(failed(what));
+            return Err(failed(message));
         }
         let mut text = String::new();
         file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|e| failed(e.to_string()))?;
@@ -95,13 +95,13 @@ impl EntitlementFile {
         let entries = content.entitlements.into_iter().enumerate();
         let entitlements = entries.map(|(n, entry)| {
             let user = entry.user.clone();
-            Entitlement::new(entry).map_err(|what| format!("entitlement {} (of {user}): {what}", n + 1))
+            Entitlement::new(entry).map_err(|reason| format!("entitlement {} (of {user}): {reason}", n + 1))
         });
         Ok(Self { entitlements: entitlements.collect::<Result<_, _>>()? })
     }
 
     /// Returns the entitlements that a user has for a dataset now.
-    pub fn of(&self, user: &str, dataset: &str, now: UnixNanos) -> Vec<&Entitlement> {
+    pub fn valid_for(&self, user: &str, dataset: &str, now: UnixNanos) -> Vec<&Entitlement> {
         let is_valid = |e: &&Entitlement| {
             e.user == user && e.dataset == dataset && e.until.is_none_or(|until| now < until)
         };
@@ -113,8 +113,9 @@ impl Entitlement {
     fn new(entry: Entry) -> Result<Self, String> {
         let schemas = entry.schemas.map(|names| {
             let schema = |name: &String| {
-                let known = || TickSchema::ALL.map(TickSchema::name).join(", ");
-                TickSchema::from_name(name).ok_or_else(|| format!("no schema `{name}`; schemas: {}", known()))
+                let list_schemas = || TickSchema::ALL.map(TickSchema::name).join(", ");
+                TickSchema::from_name(name)
+                    .ok_or_else(|| format!("no schema `{name}`; schemas: {}", list_schemas()))
             };
             names.iter().map(schema).collect::<Result<Vec<_>, _>>()
         });
@@ -178,8 +179,8 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some(mut rest) = name.strip_prefix(first) else { return false };
     let Some(mut last) = parts.next() else { return rest.is_empty() };
     for next in parts {
-        let Some(at) = rest.find(last) else { return false };
-        rest = &rest[at + last.len()..];
+        let Some(match_index) = rest.find(last) else { return false };
+        rest = &rest[match_index + last.len()..];
         last = next;
     }
     rest.ends_with(last)
@@ -223,8 +224,9 @@ mod tests {
         use FieldClass::{Identity, Market, Provenance};
         let file = EntitlementFile::parse(FILE).unwrap();
         let now = "2026-11-28".parse().unwrap();
-        let covers =
-            |user, access: LeafAccess<'_>| file.of(user, "ticks", now).iter().any(|e| e.covers(&access));
+        let covers = |user, access: LeafAccess<'_>| {
+            file.valid_for(user, "ticks", now).iter().any(|e| e.covers(&access))
+        };
         let trades = TickSchema::Trades;
         assert!(covers("quant", access("2024-03-11", trades, Some("VOD"), Market)));
         assert!(covers("quant", access("2024-03-01", TickSchema::Bbo, Some("VODX"), Market)));
@@ -243,8 +245,8 @@ mod tests {
             assert!(!covers("quant", refused), "{refused:?}");
             assert!(!covers("nobody", refused) && covers("surveillance", refused), "{refused:?}");
         }
-        assert!(file.of("quant", "other", now).is_empty());
-        assert!(file.of("quant", "ticks", "2027-01-01".parse().unwrap()).is_empty(), "it has ended");
+        assert!(file.valid_for("quant", "other", now).is_empty());
+        assert!(file.valid_for("quant", "ticks", "2027-01-01".parse().unwrap()).is_empty(), "it has ended");
     }
 
     #[test]
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named_with_its_entry() {
-        for (find, put, message) in [
+        for (find, replacement, message) in [
             ("\"bbo\"", "\"quotes\", \"bob\"", "entitlement 1 (of quant): no schema `bob`"),
             ("2024-03-01", "2024-02-30", "from = \"2024-02-30\" is no day"),
             ("2024-03-12", "2024-03-01", "from is not before to"),
@@ -279,7 +281,7 @@ mod tests {
             ("dataset", "datset", "unknown field `datset`"),
             ("format = 1", "format = 2", "format 2"),
         ] {
-            let error = EntitlementFile::parse(&FILE.replace(find, put)).unwrap_err();
+            let error = EntitlementFile::parse(&FILE.replace(find, replacement)).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
     }

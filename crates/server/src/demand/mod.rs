@@ -174,8 +174,8 @@ fn accept(
                 return std::thread::sleep(REFUSED);
             }
         };
-        let taken = prepare(&stream).and_then(|()| table.take(stream));
-        let served = taken.and_then(|connection| connection.map_or(Ok(()), &serve));
+        let connection_result = prepare(&stream).and_then(|()| table.insert_connection(stream));
+        let served = connection_result.and_then(|connection| connection.map_or(Ok(()), &serve));
         if let Err(e) = served {
             demand.trouble(&format!("serving a connection: {e}"));
         }
@@ -232,8 +232,8 @@ impl OpenStore {
         let ServedStore { dir, key, .. } = &self.served;
         let state = manifest_state(dir);
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(state), Some((known, store))) = (&state, &*latest)
-            && known == state
+        if let (Some(state), Some((latest_state, store))) = (&state, &*latest)
+            && latest_state == state
         {
             return Ok(store.clone());
         }

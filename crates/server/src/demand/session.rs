@@ -108,7 +108,7 @@ fn authenticate(
     })?;
     let entitlements = entitlements(demand)?;
     let now = now();
-    let datasets = demand.stores.keys().filter(|name| !entitlements.of(user, name, now).is_empty());
+    let datasets = demand.stores.keys().filter(|name| !entitlements.valid_for(user, name, now).is_empty());
     Ok((datasets.cloned().collect(), stamp))
 }
 
@@ -125,7 +125,7 @@ fn answer(
         return Err(refusal(text.to_owned(), false));
     }
     let (entitlements, now) = (entitlements(demand)?, now());
-    let entitled = entitlements.of(user, &query.dataset, now);
+    let entitled = entitlements.valid_for(user, &query.dataset, now);
     let store = demand.stores.get(&query.dataset).filter(|_| !entitled.is_empty());
     let Some(store) = store else {
         let text = format!("there is no dataset `{}` that you may read", query.dataset);

@@ -62,7 +62,7 @@ impl TicketTable {
     }
 
     /// Takes the ticket with these bytes: it cannot be used again.
-    pub fn take(&self, bytes: &[u8; 32]) -> Option<Ticket> {
+    pub fn take_ticket(&self, bytes: &[u8; 32]) -> Option<Ticket> {
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         tickets.remove(&key_of(&token)).filter(Ticket::is_good)
@@ -100,25 +100,25 @@ mod tests {
         let issue = || bytes_of(&table.issue(Vec::new(), Vec::new(), &alive, None).unwrap());
         let (first, second) = (issue(), issue());
         assert_ne!(first, second);
-        assert!(table.take(&[0; 32]).is_none());
-        assert!(table.take(&first).is_some() && table.take(&first).is_none());
+        assert!(table.take_ticket(&[0; 32]).is_none());
+        assert!(table.take_ticket(&first).is_some() && table.take_ticket(&first).is_none());
         alive.store(false, Ordering::Relaxed);
-        assert!(table.take(&second).is_none());
+        assert!(table.take_ticket(&second).is_none());
     }
 
     /// Each unused ticket keeps the blocks of an answer: who asks again and again must not fill the memory of the server.
     #[test]
     fn a_session_has_few_unused_tickets_and_the_oldest_ends() {
-        let (table, alive, other) =
+        let (table, alive, neighbour_alive) =
             (TicketTable::default(), Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
-        let neighbour = bytes_of(&table.issue(Vec::new(), Vec::new(), &other, None).unwrap());
+        let neighbour = bytes_of(&table.issue(Vec::new(), Vec::new(), &neighbour_alive, None).unwrap());
         let tickets: Vec<_> = (0..UNUSED_MAX + 3)
             .map(|_| bytes_of(&table.issue(Vec::new(), Vec::new(), &alive, None).unwrap()))
             .collect();
         assert_eq!(table.tickets.lock().unwrap().len(), UNUSED_MAX + 1);
         let (ended, good) = tickets.split_at(3);
-        assert!(ended.iter().all(|ticket| table.take(ticket).is_none()));
-        assert!(good.iter().all(|ticket| table.take(ticket).is_some()));
-        assert!(table.take(&neighbour).is_some());
+        assert!(ended.iter().all(|ticket| table.take_ticket(ticket).is_none()));
+        assert!(good.iter().all(|ticket| table.take_ticket(ticket).is_some()));
+        assert!(table.take_ticket(&neighbour).is_some());
     }
 }

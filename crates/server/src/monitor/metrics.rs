@@ -4,7 +4,7 @@
 //! never an instrument, a person or a path.
 
 use super::MonitorState;
-use super::ready::{behind, end_and_durable, free_bytes, reasons};
+use super::ready::{end_and_durable, free_bytes, lag_bytes, reasons};
 use std::fmt::Write;
 use unitape_feed::{FeedStatsSnapshot, LinkState};
 use unitape_tape::{CursorStatus, retention_status};
@@ -208,20 +208,20 @@ fn feed_values(feed: &FeedStatsSnapshot) -> [String; FEED_METRICS.len()] {
 fn render_tape(state: &MonitorState, out: &mut String) {
     let is = |yes: bool| Some(u8::from(yes).to_string());
     let ends = end_and_durable(state).ok();
-    let kept = retention_status(&state.tape).ok();
+    let retention = retention_status(&state.tape).ok();
     let number = |value: Option<u64>| value.map(|value| value.to_string());
     let values: [Option<String>; 13] = [
         is(reasons(state).is_empty()),
-        Some(format!("{:.3}", state.begun.elapsed().as_secs_f64())),
+        Some(format!("{:.3}", state.started_at.elapsed().as_secs_f64())),
         number(ends.map(|(end, _)| end.0)),
         number(ends.map(|(_, durable)| durable.0)),
-        number(behind(state).ok()),
-        number(kept.as_ref().map(|kept| kept.oldest.0)),
-        number(kept.as_ref().map(|kept| kept.sealed)),
-        number(kept.as_ref().map(|kept| kept.open)),
-        number(kept.as_ref().map(|kept| kept.held)),
-        number(kept.as_ref().map(|kept| kept.clock_jumps)),
-        is(kept.as_ref().is_some_and(|kept| kept.trouble.is_some())),
+        number(lag_bytes(state).ok()),
+        number(retention.as_ref().map(|status| status.oldest.0)),
+        number(retention.as_ref().map(|status| status.sealed)),
+        number(retention.as_ref().map(|status| status.open)),
+        number(retention.as_ref().map(|status| status.held_segments)),
+        number(retention.as_ref().map(|status| status.clock_jumps)),
+        is(retention.as_ref().is_some_and(|status| status.trouble.is_some())),
         is(state.reported().not_durable.is_some()),
         number(free_bytes(state)),
     ];
@@ -232,7 +232,7 @@ fn render_tape(state: &MonitorState, out: &mut String) {
             _ = writeln!(out, "{} {value}", metric.name);
         }
     }
-    let cursors = kept.map(|kept| kept.cursors).unwrap_or_default();
+    let cursors = retention.map(|status| status.cursors).unwrap_or_default();
     for (n, metric) in TAPE_METRICS.iter().enumerate().skip(13) {
         let value = |cursor: &CursorStatus| match n {
             13 => Some(cursor.lag_bytes),

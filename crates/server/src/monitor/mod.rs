@@ -38,7 +38,7 @@ pub struct Monitor {
 pub(crate) struct MonitorState {
     tape: PathBuf,
     config: MonitorConfig,
-    begun: Instant,
+    started_at: Instant,
     /// The figures of feeds in this process.
     live: OnceLock<Arc<RunMonitor>>,
     reported: Mutex<ReportedFigures>,
@@ -75,7 +75,7 @@ impl Monitor {
         let state = Arc::new(MonitorState {
             tape,
             config: config.clone(),
-            begun: Instant::now(),
+            started_at: Instant::now(),
             live: OnceLock::new(),
             reported: Mutex::default(),
         });
@@ -148,7 +148,7 @@ async fn ready_page(State(state): State<Arc<MonitorState>>) -> Response {
     let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let reasons: Vec<_> = reasons
         .iter()
-        .map(|reason| serde_json::json!({ "code": reason.code.name(), "what": reason.what }))
+        .map(|reason| serde_json::json!({ "code": reason.code.name(), "what": reason.reason }))
         .collect();
     (status, axum::Json(serde_json::json!({ "ready": reasons.is_empty(), "reasons": reasons })))
         .into_response()

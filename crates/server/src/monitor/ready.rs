@@ -12,7 +12,7 @@ pub struct NotReady {
     /// Its kind.
     pub code: NotReadyCode,
     /// The reason in words: what is wrong, and where.
-    pub what: String,
+    pub reason: String,
 }
 
 /// The kind of a reason. The words are those of `docs/metrics.md`.
@@ -63,11 +63,11 @@ impl NotReadyCode {
 /// Returns why the run is not ready; nothing if it is.
 pub(super) fn reasons(state: &MonitorState) -> Vec<NotReady> {
     let mut reasons = Vec::new();
-    let mut add = |code, what: String| reasons.push(NotReady { code, what });
+    let mut add = |code, reason: String| reasons.push(NotReady { code, reason });
     if let Some(failure) = state.reported().not_durable.clone() {
         add(NotReadyCode::NotDurable, failure);
     }
-    match behind(state) {
+    match lag_bytes(state) {
         Ok(bytes) if bytes > state.config.recorder_lag_bytes => {
             add(NotReadyCode::RecorderBehind, format!("{bytes} bytes of the tape are not durable yet"));
         }
@@ -82,8 +82,8 @@ pub(super) fn reasons(state: &MonitorState) -> Vec<NotReady> {
     }
     for feed in state.feeds() {
         if feed.state == LinkState::Failed || feed.error.is_some() {
-            let why = feed.error.as_deref().unwrap_or("it is tried again");
-            add(NotReadyCode::FeedFailed, format!("{}: {why}", feed.feed));
+            let error_text = feed.error.as_deref().unwrap_or("it is tried again");
+            add(NotReadyCode::FeedFailed, format!("{}: {error_text}", feed.feed));
         } else if let Some(silent) = silent_for(state, &feed.feed, feed.events)
             && !feed.ended
         {
@@ -97,7 +97,7 @@ pub(super) fn reasons(state: &MonitorState) -> Vec<NotReady> {
 }
 
 /// Returns how many bytes of the tape are not durable.
-pub(super) fn behind(state: &MonitorState) -> Result<u64, unitape_tape::Error> {
+pub(super) fn lag_bytes(state: &MonitorState) -> Result<u64, unitape_tape::Error> {
     let (end, durable) = end_and_durable(state)?;
     Ok(end.0.saturating_sub(durable.0))
 }
@@ -120,7 +120,7 @@ fn silent_for(state: &MonitorState, feed: &str, events: u64) -> Option<std::time
     let limit = state.config.silent?.0;
     let mut reported = state.reported();
     let now = Instant::now();
-    let entry = reported.progress.entry(feed.to_owned()).or_insert((state.begun, events));
+    let entry = reported.progress.entry(feed.to_owned()).or_insert((state.started_at, events));
     if entry.1 != events {
         *entry = (now, events);
     }

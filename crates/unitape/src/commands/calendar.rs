@@ -68,10 +68,10 @@ fn print_session(calendar: &Calendar, venue: &str, args: &CalendarArgs) -> Resul
     if args.json {
         return output::print_json(&serde_json::json!({
             "venue": venue, "ts": args.at.0, "session_date": date.to_string(), "day": day.name(),
-            "closes": closes.map(|at| at.to_string()), "zone": zone,
+            "closes": closes.map(|close_time| close_time.to_string()), "zone": zone,
         }));
     }
-    let closes = closes.map(|at| format!(", closes {at} {zone}")).unwrap_or_default();
+    let closes = closes.map(|close_time| format!(", closes {close_time} {zone}")).unwrap_or_default();
     let kind = if day == DayKind::Half { "half day" } else { day.name() };
     say!("{venue} at {} UTC: session date {date}, {kind}{closes}", utc(args.at.0));
     Ok(())

@@ -36,10 +36,10 @@ The file overrides the defaults. Environment variables (UNITAPE_RUN__WORKERS=4, 
 pub fn run(args: ConfigArgs) -> output::Result {
     let ConfigCommand::Show { config, origin, json } = args.what;
     let loaded = read(&config, &[])?;
-    let mut shown = list_effective(&loaded.value, &loaded.origins);
+    let mut entries = list_effective(&loaded.value, &loaded.origins);
     // A path is shown as it is used, wherever it was given.
-    shown.sort_by(|a, b| a.key.cmp(&b.key));
-    for value in shown {
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
+    for value in entries {
         if json {
             output::print_json(&value)?;
         } else if origin {

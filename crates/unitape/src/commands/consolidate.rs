@@ -2,7 +2,9 @@
 
 mod tapes;
 
-use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say, say_lines};
+use crate::output::{
+    self, CommandFailure, CommandOutcome, bytes, escape_line, grouped, note, say, say_lines,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -98,14 +100,14 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
     if !args.tape_in.is_empty() {
         return tapes::run(&args);
     }
-    let named = InputArguments {
+    let arguments = InputArguments {
         feeds: &args.feed,
         files: &args.inputs,
         reference: &args.reference,
         reference_strict: args.reference_strict,
-        rules: ChangedSourcePolicy { new_source: args.new_source, again: args.again },
+        rules: ChangedSourcePolicy { new_source: args.new_source, allows_same_content: args.again },
     };
-    let LoadedInputs { feeds, rules: feed_rules } = named.read(&mut |text| note!("unitape: {text}"))?;
+    let LoadedInputs { feeds, rules: feed_rules } = arguments.read(&mut |text| note!("unitape: {text}"))?;
     let stop = output::stop_flag()?;
     let options = ConsolidateOptions {
         feeds,
@@ -114,7 +116,7 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
         block_bytes: args.block_bytes as usize,
         tape: unitape_tape::WriterOptions { segment_bytes: args.segment_bytes, ..Default::default() },
         stop: Some(&stop),
-        rules: named.rules,
+        rules: arguments.rules,
         feed_rules,
         ..ConsolidateOptions::default()
     };
@@ -159,7 +161,7 @@ pub fn run_with_progress(
     output::with_progress("consolidate", position, note, || consolidate(dir, options))
 }
 
-/// Invalid feeds or reference data on the command line are usage errors.
+/// Converts an error into a failure. Invalid feeds or reference data on the command line are usage errors.
 pub fn usage_or_error(error: Error) -> CommandFailure {
     match error {
         Error::Config { .. } => CommandFailure::Usage(error.to_string()),
@@ -167,7 +169,7 @@ pub fn usage_or_error(error: Error) -> CommandFailure {
     }
 }
 
-/// The account for people.
+/// Prints the account for people.
 pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result<(), CommandFailure> {
     let s = &outcome.summary;
     let mut table = comfy_table::Table::new();
@@ -175,7 +177,7 @@ pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result
     table.set_header(["feed", "messages", "with events", "quarantined", "duplicates", "ignored", "events"]);
     for (name, f) in &s.by_feed {
         let counts = [f.messages, f.with_events, f.quarantined, f.duplicates, f.ignored, f.events];
-        table.add_row(std::iter::once(plain(name).into_owned()).chain(counts.map(grouped)));
+        table.add_row(std::iter::once(escape_line(name).into_owned()).chain(counts.map(grouped)));
     }
     say_lines(&mut output::unbuffered(), &table)?;
     let rate = if outcome.fresh_messages == 0 {

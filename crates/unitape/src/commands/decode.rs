@@ -1,6 +1,8 @@
 //! `unitape decode`: bytes to fields, without a mapping.
 
-use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, open_file, plain, read_bytes};
+use crate::output::{
+    self, CommandFailure, CommandOutcome, escape_line, grouped, note, open_file, read_bytes,
+};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -286,10 +288,10 @@ fn fast(args: &FastArgs) -> output::Result {
     ended(args.json, &args.files, "messages", [messages, errors])
 }
 
-/// Why no template is the one of this name.
+/// Explains why no single template has this name.
 fn no_template(name: &str, templates: &fast::Templates) -> String {
     let all = || templates.list().iter().map(|template| template.name.local.as_str());
-    match all().any(|other| other == name) {
+    match all().any(|template_name| template_name == name) {
         true => format!("--template {name}: several templates have this name"),
         false => format!(
             "--template {name}: no template has this name; {}",
@@ -326,7 +328,7 @@ fn csv(args: &FixedArgs) -> output::Result {
     ended(args.json, &args.files, "rows", [rows, errors])
 }
 
-/// Text and origin of a layout file, or of the shipped layout of this name.
+/// Reads the text and the origin of a layout file, or of the shipped layout with this name.
 fn layout(
     name: &Path,
     shipped: impl Fn(&str) -> Option<&'static str>,
@@ -375,8 +377,8 @@ fn fix(args: &FixArgs) -> output::Result {
     let mut lenient = FixLeniency::NONE;
     for word in &args.lenient {
         let Some(kind) = FixLeniency::parse(word) else {
-            let known = FixLeniency::WORDS.map(|(name, _)| name).join(", ");
-            return Err(CommandFailure::Usage(format!("--lenient={word}: one or several of {known}")));
+            let words = FixLeniency::WORDS.map(|(name, _)| name).join(", ");
+            return Err(CommandFailure::Usage(format!("--lenient={word}: one or several of {words}")));
         };
         lenient = lenient | kind;
     }
@@ -465,7 +467,7 @@ fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, CommandFailure> {
     Ok(dictionary)
 }
 
-/// Names and contents of files.
+/// Reads the files and returns their names and contents.
 fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, CommandFailure> {
     let mut files = Vec::new();
     for path in paths {
@@ -510,7 +512,7 @@ impl<'w, W: Write> ReadableWriter<'w, W> {
     fn flush_line(&mut self) -> std::io::Result<()> {
         let value: serde_json::Value = serde_json::from_slice(&self.line)?;
         self.line.clear();
-        self.line.extend_from_slice(plain(&readable(&value)).as_bytes());
+        self.line.extend_from_slice(escape_line(&readable(&value)).as_bytes());
         self.line.push(b'\n');
         self.out.write_all(&self.line)?;
         self.line.clear();

@@ -75,14 +75,18 @@ pub fn run(args: &GetArgs) -> output::Result {
     let DatasetAddress { host, port, .. } = &args.address;
     let mut client = Client::log_in(host, *port, &trust, &args.user, &password)?;
     if questions.iter().any(|question| question.dataset.is_empty()) {
-        let what = match client.datasets() {
+        let message = match client.datasets() {
             [] => "there is no dataset that you may read".to_owned(),
             names => format!(
                 "name a dataset behind the address: {}",
-                names.iter().map(|name| format!("/{}", output::plain(name))).collect::<Vec<_>>().join(", ")
+                names
+                    .iter()
+                    .map(|name| format!("/{}", output::escape_line(name)))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ),
         };
-        return Err(CommandFailure::Usage(what));
+        return Err(CommandFailure::Usage(message));
     }
     let (mut all, mut limit) = (PrintedScan::default(), args.select.limit().unwrap_or(u64::MAX));
     let mut printer = ScanPrinter::open(&args.print, args.select.kinds()?)?;
@@ -110,10 +114,11 @@ fn questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
     let xml = std::fs::read(path).map_err(failed)?;
     let request = read_request(&xml, open_universe)
         .map_err(|e| CommandFailure::Usage(format!("{}: {e}", path.display())))?;
-    let named = &args.address.dataset;
-    if !named.is_empty() && *named != request.dataset {
-        let what = format!("the address names the dataset {named}, the request {}", request.dataset);
-        return Err(CommandFailure::Usage(what));
+    let address_dataset = &args.address.dataset;
+    if !address_dataset.is_empty() && *address_dataset != request.dataset {
+        let message =
+            format!("the address names the dataset {address_dataset}, the request {}", request.dataset);
+        return Err(CommandFailure::Usage(message));
     }
     let filter = |schemas| ScanFilter {
         symbols: request.symbols.clone(),

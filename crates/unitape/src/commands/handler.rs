@@ -69,23 +69,23 @@ impl Listener for HandlerProblems {
         self.no_room += u64::from(matches!(gap, SequenceGap::NoRoom { .. }));
     }
 
-    fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
+    fn on_line(&mut self, context: &EventContext<'_>, state: LineState) {
         self.line_changes += 1;
         if self.lines.len() < LINES_MAX {
-            let channel = &at.tables.channels[at.channel.index()].name;
-            let [name, other] = if state.line == 0 { ["A", "B"] } else { ["B", "A"] };
-            let silent = Duration::from_nanos(at.ts_recv.0.saturating_sub(state.since.0).max(0) as u64);
+            let channel = &context.tables.channels[context.channel.index()].name;
+            let [name, other_name] = if state.line == 0 { ["A", "B"] } else { ["B", "A"] };
+            let silent = Duration::from_nanos(context.ts_recv.0.saturating_sub(state.since.0).max(0) as u64);
             self.lines.push(match state.down {
-                true => format!("line {name} of {channel} is down: silent for {silent:?}, while line {other} brought packets"),
+                true => format!("line {name} of {channel} is down: silent for {silent:?}, while line {other_name} brought packets"),
                 false => format!("line {name} of {channel} is back: it was silent for {silent:?}"),
             });
         }
     }
 
-    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
+    fn on_refused(&mut self, context: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         self.refused += 1;
         self.first.get_or_insert_with(|| {
-            format!("the first at byte {}: {}: {}", at.place, refusal.code, refusal.detail)
+            format!("the first at byte {}: {}: {}", context.position, refusal.code, refusal.detail)
         });
     }
 }
@@ -125,12 +125,12 @@ pub fn run(args: &HandlerArgs) -> output::Result {
     if args.stats && !args.json {
         channels::lines(&stats).iter().for_each(|line| note!("{line}"));
     }
-    let lost = counts.unusable + counts.dropped + counts.lost_bytes;
+    let losses = counts.unusable + counts.dropped + counts.lost_bytes;
     // A gap of packets and the gaps of messages that it makes are one.
     let gaps: u64 = stats.channels.iter().map(|c| c.gaps).sum::<u64>() + stats.products.gaps_alone;
     let down = stats.channels.iter().flat_map(|c| &c.lines).filter(|line| line.down).count() as u64;
     wrong.lines.iter().for_each(|line| note!("{line}"));
-    for (n, what) in [
+    for (n, text) in [
         (stale, "books are stale at the end"),
         (gaps, "times something was missing on both lines"),
         (wrong.no_room, "times more levels waited for snapshots than there is room for"),
@@ -143,13 +143,13 @@ pub fn run(args: &HandlerArgs) -> output::Result {
         (counts.lost_bytes, "bytes at the end that are no whole packet"),
     ] {
         if n > 0 {
-            note!("{} {what}", grouped(n));
+            note!("{} {text}", grouped(n));
         }
     }
     if let Some(first) = &wrong.first {
         note!("{first}");
     }
-    let flawed = stale + gaps + wrong.no_room + down + wrong.refused + lost > 0;
+    let flawed = stale + gaps + wrong.no_room + down + wrong.refused + losses > 0;
     Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
@@ -162,31 +162,31 @@ fn has_selection(args: &HandlerArgs, handler: &Handler) -> Result<bool, CommandF
     let stats = handler.core().stats();
     if stats.unknown > 0 && stats.channels.iter().all(|c| c.lines.iter().all(|line| line.packets == 0)) {
         let sent = sent_to(&args.capture)?;
-        let what = "no packet was sent to an address of a channel of";
+        let message = "no packet was sent to an address of a channel of";
         return Err(CommandFailure::Data(format!(
-            "{}: {what} {}: {sent}",
+            "{}: {message} {}: {sent}",
             args.capture.display(),
             args.config.display()
         )));
     }
     if let Some(name) = args.instruments.names().iter().find(|name| handler.find(name).is_none()) {
-        let there =
+        let names_text =
             output::list_known_names(name, "instruments", tables.instruments.iter().map(|i| i.id.as_str()));
-        note!("unitape: no book: no instrument {name} in these packets; {there}");
+        note!("unitape: no book: no instrument {name} in these packets; {names_text}");
         return Ok(false);
     }
     let mut groups: Vec<&str> = tables.instrument_ids().map(|id| tables.group(id)).collect();
     groups.sort_unstable();
     groups.dedup();
     if let Some(name) = args.group.as_ref().filter(|name| groups.binary_search(&name.as_str()).is_err()) {
-        let there = output::list_known_names(name, "groups", groups.iter().copied());
-        note!("unitape: no book: no group {name} in these packets; {there}");
+        let groups_text = output::list_known_names(name, "groups", groups.iter().copied());
+        note!("unitape: no book: no group {name} in these packets; {groups_text}");
         return Ok(false);
     }
     Ok(true)
 }
 
-/// Where the packets of a capture were sent.
+/// Lists the destinations of the packets of a capture.
 fn sent_to(capture: &Path) -> Result<String, CommandFailure> {
     let mut file = PacketFile::open(capture, None)?;
     let mut sent = BTreeSet::new();
@@ -201,7 +201,7 @@ fn sent_to(capture: &Path) -> Result<String, CommandFailure> {
     Ok(format!("they were sent to {}{more}", list.join(", ")))
 }
 
-/// A book as a line of JSON.
+/// Writes a book as a line of JSON.
 fn line(
     out: &mut impl Write,
     handler: &Handler,
@@ -210,7 +210,7 @@ fn line(
     depth: usize,
 ) -> Result<(), CommandFailure> {
     let tables = handler.tables();
-    let of = &tables.instruments[instrument.index()];
+    let definition = &tables.instruments[instrument.index()];
     let side = |side| -> Vec<_> {
         let one = |rung: &StoredLevel| {
             let level = rung.level();
@@ -223,7 +223,7 @@ fn line(
         book.levels(side).take(depth).map(one).collect()
     };
     let value = json!({
-        "instr": of.id, "symbol": of.symbol, "product": tables.products[of.product.index()].id,
+        "instr": definition.id, "symbol": definition.symbol, "product": tables.products[definition.product.index()].id,
         "group": tables.group(instrument), "stale": book.is_stale(),
         "levels": [book.depth(Side::Buy), book.depth(Side::Sell)],
         "bids": side(Side::Buy), "asks": side(Side::Sell),
@@ -232,7 +232,7 @@ fn line(
     Ok(out.write_all(b"\n")?)
 }
 
-/// A book as a table.
+/// Writes a book as a table.
 fn table(
     out: &mut impl Write,
     handler: &Handler,
@@ -241,10 +241,10 @@ fn table(
     depth: usize,
 ) -> Result<(), CommandFailure> {
     let tables = handler.tables();
-    let of = &tables.instruments[instrument.index()];
-    let mut head = of.id.clone();
-    if !of.symbol.is_empty() {
-        head += &format!(" {}", of.symbol);
+    let definition = &tables.instruments[instrument.index()];
+    let mut head = definition.id.clone();
+    if !definition.symbol.is_empty() {
+        head += &format!(" {}", definition.symbol);
     }
     head += &format!(" of {}", tables.group(instrument));
     if book.is_stale() {

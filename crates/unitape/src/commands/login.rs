@@ -62,8 +62,8 @@ impl UserFileArgs {
     pub fn path(&self, cases: Option<&Path>) -> Result<PathBuf, CommandFailure> {
         let configured =
             || std::env::var_os("UNITAPE_USERS").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let beside = || Some(cases?.join("users.toml"));
-        let path = self.users.clone().or_else(configured).or_else(beside);
+        let default_path = || Some(cases?.join("users.toml"));
+        let path = self.users.clone().or_else(configured).or_else(default_path);
         path.ok_or_else(|| {
             CommandFailure::Usage("name the user file: --users FILE, or UNITAPE_USERS=FILE".to_owned())
         })
@@ -112,8 +112,9 @@ fn read_file(path: &Path) -> Result<String, CommandFailure> {
     let mode = metadata.permissions().mode() & 0o7777;
     if metadata.is_file() && mode & 0o077 != 0 {
         let path = path.display();
-        let what = format!("{path}: others may read this password (mode {mode:04o}); run: chmod 600 {path}");
-        return Err(CommandFailure::Error(what));
+        let message =
+            format!("{path}: others may read this password (mode {mode:04o}); run: chmod 600 {path}");
+        return Err(CommandFailure::Error(message));
     }
     first_line(file).map_err(fail)
 }
@@ -130,12 +131,12 @@ fn first_line(input: impl Read) -> io::Result<String> {
 /// Asks on the terminal, without showing what is typed.
 fn ask(prompt: &str) -> Result<String, CommandFailure> {
     let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
-        let what = "there is no terminal to ask for the password: give --password-file FILE";
-        return Err(CommandFailure::Usage(what.to_owned()));
+        let message = "there is no terminal to ask for the password: give --password-file FILE";
+        return Err(CommandFailure::Usage(message.to_owned()));
     };
-    terminal.write_all(crate::output::plain(prompt).as_bytes())?;
-    let shown = tcgetattr(&terminal)?;
-    let mut hidden = shown.clone();
+    terminal.write_all(crate::output::escape_line(prompt).as_bytes())?;
+    let visible_mode = tcgetattr(&terminal)?;
+    let mut hidden = visible_mode.clone();
     // Ctrl-C would leave the terminal without echo: it ends the line instead, and is found there.
     hidden.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
     hidden.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
@@ -151,7 +152,7 @@ fn ask(prompt: &str) -> Result<String, CommandFailure> {
             Err(e) => break Err(e),
         }
     };
-    tcsetattr(&terminal, OptionalActions::Flush, &shown)?;
+    tcsetattr(&terminal, OptionalActions::Flush, &visible_mode)?;
     terminal.write_all(b"\n")?;
     read?;
     if byte[0] == CTRL_C {

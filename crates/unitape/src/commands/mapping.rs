@@ -153,7 +153,7 @@ fn try_on(
     let s = &outcome.summary;
     if json {
         let mut out = output::stdout();
-        let fired = explained(&format, sample, |explanation, _| {
+        let fired = explain_sample(&format, sample, |explanation, _| {
             if messages.is_none_or(|most| explanation.n < most) {
                 serde_json::to_writer(&mut out, explanation).map_err(std::io::Error::from)?;
                 out.write_all(b"\n")?;
@@ -188,7 +188,7 @@ fn try_on(
             say!("  … and {} more", entries.len() - 10);
         }
         let mut sorts = BTreeSet::new();
-        let fired = explained(&format, sample, |explanation, rule| {
+        let fired = explain_sample(&format, sample, |explanation, rule| {
             let wanted = match messages {
                 Some(most) => explanation.n < most,
                 None => {
@@ -209,15 +209,15 @@ fn try_on(
             say!("");
             say!("messages by the rule that decided:");
         }
-        for (place, n) in &fired {
-            say!("  rule {:<3} line {:<5} {}", place.number, place.line, grouped(*n));
+        for (location, n) in &fired {
+            say!("  rule {:<3} line {:<5} {}", location.number, location.line, grouped(*n));
         }
     }
     Ok(if s.quarantined > 0 { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
 /// Explains the sample and counts how often each rule decided.
-fn explained(
+fn explain_sample(
     format: &Format,
     sample: &Path,
     mut each: impl FnMut(&MessageExplanation, Option<RuleLocation>) -> Result<(), CommandFailure>,
@@ -225,8 +225,8 @@ fn explained(
     let mut fired: BTreeMap<RuleLocation, u64> = BTreeMap::new();
     let mut failure = None;
     let rules = explain(format, sample, |explanation| {
-        if let Some(place) = explanation.rule {
-            *fired.entry(place).or_default() += 1;
+        if let Some(location) = explanation.rule {
+            *fired.entry(location).or_default() += 1;
         }
         match each(&explanation, explanation.rule) {
             Ok(()) => ControlFlow::Continue(()),
@@ -236,7 +236,7 @@ fn explained(
             }
         }
     })?;
-    rules.into_iter().for_each(|place| _ = fired.entry(place).or_default());
+    rules.into_iter().for_each(|location| _ = fired.entry(location).or_default());
     failure.map_or(Ok(fired), Err)
 }
 

@@ -85,16 +85,16 @@ pub fn run(args: QuarantineArgs) -> output::Result {
                         (_, true) => " (superseded)",
                         _ => "",
                     };
-                    let (at, length, reason) = (e.offset, e.length, &e.reason);
+                    let (offset, length, reason) = (e.offset, e.length, &e.reason);
                     say_to!(
                         out,
-                        "{:>10}  {} at byte {at}, {length} bytes: {reason}{state}",
+                        "{:>10}  {} at byte {offset}, {length} bytes: {reason}{state}",
                         e.position,
                         e.source
                     );
                     say_to!(out, "            {}", e.detail);
-                    if let Some(what) = &e.damaged {
-                        say_to!(out, "            damaged: quarantine.raw: {what}");
+                    if let Some(damage_text) = &e.damaged {
+                        say_to!(out, "            damaged: quarantine.raw: {damage_text}");
                     }
                 }
             }
@@ -143,26 +143,26 @@ pub fn run(args: QuarantineArgs) -> output::Result {
                 })?;
             output::print_hot_notice(&dir);
             // Options that the tape's sources need and that are missing here are usage errors.
-            let done =
+            let retry_report =
                 quarantine::retry(&dir, mapping.as_ref(), reference.as_ref()).map_err(usage_or_error)?;
-            if done.tried == 0 {
+            if retry_report.tried == 0 {
                 note!("unitape: nothing to try again: nothing is in quarantine that was not recovered");
             }
-            for what in &done.damaged {
-                note!("unitape: damaged, not tried: {what}");
+            for damage_text in &retry_report.damaged {
+                note!("unitape: damaged, not tried: {damage_text}");
             }
             if json {
-                output::print_json(&done)?;
+                output::print_json(&retry_report)?;
             } else {
                 say!(
                     "{} tried, {} recovered ({} events, flagged late), {} left",
-                    done.tried,
-                    done.recovered,
-                    done.events,
-                    done.left
+                    retry_report.tried,
+                    retry_report.recovered,
+                    retry_report.events,
+                    retry_report.left
                 );
             }
-            Ok(if done.left > 0 { CommandOutcome::Flawed } else { CommandOutcome::Clean })
+            Ok(if retry_report.left > 0 { CommandOutcome::Flawed } else { CommandOutcome::Clean })
         }
     }
 }

@@ -101,22 +101,25 @@ impl RangeArgs {
     /// # Errors
     /// Fails if an option has no value that it can have, or if the first time is after the last.
     pub fn parse_sealed(&self) -> Result<(Option<UnixNanos>, Option<UnixNanos>), CommandFailure> {
-        let parse = |end: RangeEnd, place: &Option<String>, time: &Option<String>| {
-            let (option, text) = match (place, time) {
+        let parse = |end: RangeEnd, position: &Option<String>, time: &Option<String>| {
+            let (option, text) = match (position, time) {
                 (Some(_), Some(_)) => {
-                    let message =
-                        format!("{} is the old name of {}: give one of them", end.place(), end.time());
+                    let message = format!(
+                        "{} is the old name of {}: give one of them",
+                        end.position_option(),
+                        end.time()
+                    );
                     return Err(CommandFailure::Usage(message));
                 }
                 (Some(text), None) => {
                     if let Ok(TapeStopPoint::Ordinal(_)) = TapeStopPoint::parse(text) {
-                        let option = end.place();
+                        let option = end.position_option();
                         return Err(CommandFailure::Usage(format!(
                             "{option}: `{text}` is an ordinal, and sealed days are selected by time: use {} TIME",
                             end.time()
                         )));
                     }
-                    (end.place(), text)
+                    (end.position_option(), text)
                 }
                 (None, Some(text)) => (end.time(), text),
                 (None, None) => return Ok(None),
@@ -211,7 +214,7 @@ pub fn parse_times(
     until: &Option<String>,
 ) -> Result<Option<TimeRange>, CommandFailure> {
     let parse = |end: RangeEnd, text: &Option<String>| {
-        text.as_deref().map(|text| parse_time(end.time(), text, Some(end.place()))).transpose()
+        text.as_deref().map(|text| parse_time(end.time(), text, Some(end.position_option()))).transpose()
     };
     let (since, until) = (parse(RangeEnd::First, since)?, parse(RangeEnd::Last, until)?);
     if let (Some(since), Some(until)) = (since, until)
@@ -243,8 +246,8 @@ pub fn unknown_names<'a>(
         let dict = filter.dict();
         let is_missing = |name: &&String| names.get(dict, name.as_bytes()).is_none();
         let missing: Vec<&str> = filter.wanted().iter().filter(is_missing).map(String::as_str).collect();
-        let known = (1..=names.len(dict)).filter_map(|id| names.name(dict, id));
-        let listed = list_known_names(missing.first()?, noun.plural, known);
+        let all_names = (1..=names.len(dict)).filter_map(|id| names.name(dict, id));
+        let listed = list_known_names(missing.first()?, noun.plural, all_names);
         Some(format!("no event has the {} {}; {listed}", noun.singular, missing.join(", ")))
     })
 }
@@ -258,7 +261,7 @@ enum RangeEnd {
 
 impl RangeEnd {
     /// Returns the option for an ordinal or a position.
-    fn place(self) -> &'static str {
+    fn position_option(self) -> &'static str {
         match self {
             Self::First => "--from",
             Self::Last => "--to",
@@ -278,12 +281,14 @@ impl RangeEnd {
 fn parse_bound(end: RangeEnd, text: &Option<String>) -> Result<Option<TapeRangeBound>, CommandFailure> {
     let Some(text) = text else { return Ok(None) };
     match TapeStopPoint::parse(text) {
-        Ok(TapeStopPoint::Time(_)) => {
-            Err(CommandFailure::Usage(format!("{}: `{text}` is a time: use {}", end.place(), end.time())))
-        }
+        Ok(TapeStopPoint::Time(_)) => Err(CommandFailure::Usage(format!(
+            "{}: `{text}` is a time: use {}",
+            end.position_option(),
+            end.time()
+        ))),
         _ => TapeRangeBound::parse(text)
             .map(Some)
-            .map_err(|e| CommandFailure::from(e).with_subject(end.place())),
+            .map_err(|e| CommandFailure::from(e).with_subject(end.position_option())),
     }
 }
 

@@ -19,19 +19,19 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// These options for a reader.
+    /// Makes the reader's options from these arguments.
     pub fn options(self) -> ReadOptions {
         ReadOptions { verify: !self.no_verify, skip_damage: self.skip_damage }
     }
 
-    /// A reader of all of the tape in `dir`, and the names of what is gone before it.
+    /// Opens a reader of the whole tape in `dir`. Returns it with the names that the removed part of the tape defined.
     pub fn open(self, dir: &Path) -> Result<(Reader, DefinitionTable), CommandFailure> {
         Ok(follow::open(dir, self.options())?)
     }
 }
 
 /// Prints the flaws of the content of a tape; gives how the command ends if nothing else is wrong.
-pub fn finish_flaws(flaws: &TapeFlaws, done: CommandOutcome) -> CommandOutcome {
+pub fn finish_flaws(flaws: &TapeFlaws, outcome: CommandOutcome) -> CommandOutcome {
     if flaws.losses > 0 {
         note!(
             "unitape: the tape is a merge that lacks parts of its inputs ({} times); see: unitape tape verify",
@@ -46,12 +46,12 @@ pub fn finish_flaws(flaws: &TapeFlaws, done: CommandOutcome) -> CommandOutcome {
     for (from, to) in &flaws.accepted {
         note!("unitape: a repair accepted positions {from} to {to} of the tape without a check");
     }
-    if *flaws == TapeFlaws::default() { done } else { CommandOutcome::Flawed }
+    if *flaws == TapeFlaws::default() { outcome } else { CommandOutcome::Flawed }
 }
 
 /// Prints what a reader has passed over or could not check; gives how the command ends.
-pub fn finish(reader: &Reader, names: LostNameCounts, done: CommandOutcome) -> output::Result {
-    finish_with(reader.damaged(), reader.unverified(), names, done)
+pub fn finish(reader: &Reader, names: LostNameCounts, outcome: CommandOutcome) -> output::Result {
+    finish_with(reader.damaged(), reader.unverified(), names, outcome)
 }
 
 /// Prints the damage, unchecked bytes and lost names of a reader; gives how the command ends.
@@ -59,7 +59,7 @@ pub fn finish_with(
     damaged: &DamagedParts,
     unverified: &UnverifiedBytes,
     names: LostNameCounts,
-    done: CommandOutcome,
+    outcome: CommandOutcome,
 ) -> output::Result {
     for part in &damaged.parts {
         let events = match part.events {
@@ -70,7 +70,7 @@ pub fn finish_with(
             "unitape: damage: {} at offset {}: {}; skipped positions {} to {}, {} bytes, {events}",
             part.path.display(),
             part.offset,
-            part.what,
+            part.reason,
             part.from,
             part.to,
             grouped(part.to.0 - part.from.0)
@@ -94,27 +94,27 @@ pub fn finish_with(
     if names.nameless > 0 {
         note!("unitape: {} ids have no name, because their definitions are lost", grouped(names.nameless));
     }
-    if let Some((path, what)) = &unverified.first {
+    if let Some((path, reason)) = &unverified.first {
         let bytes = match unverified.from {
             Some(from) => {
                 format!("{} bytes from position {from} on were not checked", grouped(unverified.bytes))
             }
             None => "what was read matches its checksums, but nothing says where the tape ends".to_owned(),
         };
-        note!("unitape: unverified: {}: {what}; {bytes}", path.display());
+        note!("unitape: unverified: {}: {reason}; {bytes}", path.display());
     }
     let clean = damaged.count == 0 && unverified.is_empty() && names == LostNameCounts::default();
-    Ok(if clean { done } else { CommandOutcome::Flawed })
+    Ok(if clean { outcome } else { CommandOutcome::Flawed })
 }
 
-/// The result of the checks as JSON, to be added to the output of a command.
+/// Makes the JSON of the checks' result, for the output of a command.
 pub fn fields(damaged: &DamagedParts, unverified: &UnverifiedBytes) -> serde_json::Value {
     let parts: Vec<_> = damaged
         .parts
         .iter()
         .map(|part| {
             serde_json::json!({
-                "file": part.path, "offset": part.offset, "what": part.what, "from": part.from.0, "to": part.to.0,
+                "file": part.path, "offset": part.offset, "what": part.reason, "from": part.from.0, "to": part.to.0,
                 "events": part.events,
             })
         })
@@ -123,6 +123,6 @@ pub fn fields(damaged: &DamagedParts, unverified: &UnverifiedBytes) -> serde_jso
         "skipped": damaged.count, "skipped_bytes": damaged.bytes, "skipped_events": damaged.events,
         "skipped_uncounted": damaged.uncounted, "parts": parts,
         "unverified_bytes": unverified.bytes, "unverified_from": unverified.from.map(|from| from.0),
-        "unverified": unverified.first.as_ref().map(|(path, what)| format!("{}: {what}", path.display())),
+        "unverified": unverified.first.as_ref().map(|(path, reason)| format!("{}: {reason}", path.display())),
     })
 }

@@ -101,16 +101,16 @@ fn serve_stores(args: &ServeArgs, stop: &Arc<AtomicBool>) -> output::Result {
     let mut stores: Vec<ServedStore> = Vec::new();
     for text in &args.store {
         let store = named_store(text, &args.key)?;
-        if stores.iter().any(|other| other.name == store.name) {
-            let what = format!("two stores have the name {}: name one otherwise, NAME=DIR", store.name);
-            return Err(CommandFailure::Usage(what));
+        if stores.iter().any(|earlier_store| earlier_store.name == store.name) {
+            let message = format!("two stores have the name {}: name one otherwise, NAME=DIR", store.name);
+            return Err(CommandFailure::Usage(message));
         }
         stores.push(store);
     }
-    let beside = || users.with_file_name("entitlements.toml");
+    let default_path = || users.with_file_name("entitlements.toml");
     let options = DemandOptions {
         stores,
-        entitlements: args.entitlements.clone().unwrap_or_else(beside),
+        entitlements: args.entitlements.clone().unwrap_or_else(default_path),
         users,
         listen: args.listen.listen,
         data: args.data.unwrap_or(SocketAddr::new(args.listen.listen.ip(), 0)),

@@ -1,6 +1,6 @@
 //! `unitape status`: whether a run is well, and if not, why.
 
-use crate::output::{self, CommandFailure, CommandOutcome, grouped, plain, say};
+use crate::output::{self, CommandFailure, CommandOutcome, escape_line, grouped, say};
 use serde_json::json;
 use std::path::Path;
 use unitape_run::config;
@@ -52,7 +52,7 @@ pub fn run(args: &StatusArgs) -> output::Result {
 fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
     say!("{}", if status.is_ready { "ready" } else { "not ready" });
     for reason in &status.reasons {
-        say!("  {}: {}", reason.code, plain(&reason.what));
+        say!("  {}: {}", reason.code, escape_line(&reason.what));
     }
     let width = feeds.iter().map(|feed| feed.len()).chain([4]).max().unwrap_or(4);
     say!(
@@ -79,7 +79,7 @@ fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
         };
         say!(
             "{:width$} {state:>10} {:>14} {:>14} {:>12} {:>10} {:>14}",
-            plain(feed),
+            escape_line(feed),
             grouped(figure("unitape_feed_messages_total")),
             grouped(figure("unitape_feed_events_total")),
             grouped(figure("unitape_feed_quarantined_messages_total")),
@@ -93,7 +93,7 @@ fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
     for cursor in status.labels("unitape_cursor_lag_bytes") {
         say!(
             "{:36} {} bytes behind",
-            format!("cursor {}", plain(cursor)),
+            format!("cursor {}", escape_line(cursor)),
             grouped(status.of_feed("unitape_cursor_lag_bytes", cursor))
         );
     }
@@ -105,7 +105,7 @@ fn address(target: &str) -> Result<String, CommandFailure> {
     if let Some(rest) = target.strip_prefix("http://") {
         return match check_port(rest) {
             Ok(()) => Ok(target.to_owned()),
-            Err(what) => Err(CommandFailure::Usage(format!("{target}: {what}"))),
+            Err(reason) => Err(CommandFailure::Usage(format!("{target}: {reason}"))),
         };
     }
     if target.contains("://") {
@@ -114,8 +114,8 @@ fn address(target: &str) -> Result<String, CommandFailure> {
     let config = config::read(Path::new(target), &[])?.value;
     match config.monitor.listen {
         Some(address) if address.port() == 0 => {
-            let what = "monitor.listen has port 0, so each run takes another one; name the URL that the run has printed";
-            Err(CommandFailure::Usage(format!("{target}: {what}")))
+            let message = "monitor.listen has port 0, so each run takes another one; name the URL that the run has printed";
+            Err(CommandFailure::Usage(format!("{target}: {message}")))
         }
         Some(address) => Ok(format!("http://{address}")),
         None => {

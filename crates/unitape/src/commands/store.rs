@@ -130,8 +130,8 @@ fn run_seal(args: &SealArgs) -> output::Result {
     } else {
         print_sealed(args, &sealed)?;
     }
-    let done = if sealed.gap.is_some() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
-    read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, done)
+    let outcome = if sealed.gap.is_some() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
+    read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, outcome)
 }
 
 fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailure> {
@@ -243,14 +243,14 @@ fn part_json(part: &TapePart) -> serde_json::Value {
     serde_json::json!({ "tape": part.tape.to_string(), "from": part.from.0, "to": part.to.0 })
 }
 
-/// Bytes of a row with two decimals.
+/// Computes the bytes of a row, with two decimals.
 fn per_row(a: &StoredTotals) -> f64 {
     if a.rows == 0 { 0.0 } else { (a.bytes as f64 / a.rows as f64 * 100.0).round() / 100.0 }
 }
 
-fn with_progress<T>(what: &str, progress: &StoreProgress, work: impl FnOnce() -> T) -> T {
+fn with_progress<T>(label: &str, progress: &StoreProgress, work: impl FnOnce() -> T) -> T {
     // Relaxed: figures for people.
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
     let note = || format!("{} events", grouped(progress.rows.load(Ordering::Relaxed)));
-    output::with_progress(what, position, note, work)
+    output::with_progress(label, position, note, work)
 }

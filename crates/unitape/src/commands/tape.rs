@@ -11,7 +11,9 @@ pub use unitape_run::address::utc;
 
 use super::range_args::{self, OutputArgs, SelectionArgs};
 use super::read_args::{self, ReadArgs};
-use crate::output::{self, CommandFailure, CommandOutcome, Destination, bytes, grouped, note, plain, say};
+use crate::output::{
+    self, CommandFailure, CommandOutcome, Destination, bytes, escape_line, grouped, note, say,
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,9 +242,9 @@ fn cat_into(
         filter::explain(args, &cursor, &args.dir);
         filter::explain_end(&cursor);
     }
-    let done = output::outcome_after_rewinds(cursor.follower().rewinds());
-    let done = if cursor.is_complete() && is_exact { done } else { CommandOutcome::Flawed };
-    read_args::finish(cursor.reader(), cursor.names().lost_names(), done)
+    let end_outcome = output::outcome_after_rewinds(cursor.follower().rewinds());
+    let end_outcome = if cursor.is_complete() && is_exact { end_outcome } else { CommandOutcome::Flawed };
+    read_args::finish(cursor.reader(), cursor.names().lost_names(), end_outcome)
 }
 
 /// Events as lines.
@@ -307,7 +309,7 @@ fn print_rewind(
     Ok(())
 }
 
-/// A user's message: text where it is such, else hexadecimal.
+/// Writes a user's message as text, or in hexadecimal if it is not UTF-8.
 fn write_message(line: &mut Vec<u8>, message: &TopicMessage<'_>, seq: u64, position: Option<Position>) {
     let mut object = serde_json::json!({ "seq": seq, "kind": "message", "topic": message.topic });
     object["bytes"] = match std::str::from_utf8(message.bytes) {
@@ -323,7 +325,7 @@ fn write_message(line: &mut Vec<u8>, message: &TopicMessage<'_>, seq: u64, posit
     line.extend_from_slice(object.to_string().as_bytes());
 }
 
-/// The event for eyes: time of day, kind, and the fields without their quotes.
+/// Writes the event for people: the time of day, the kind, and the fields without their quotes.
 pub fn readable(json: &[u8]) -> Vec<u8> {
     let Ok(serde_json::Value::Object(map)) = serde_json::from_slice(json) else { return json.to_vec() };
     let number = |key: &str| map.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);
@@ -341,10 +343,10 @@ pub fn readable(json: &[u8]) -> Vec<u8> {
             other => out.push_str(&format!(" {key}={other}")),
         }
     }
-    plain(&out).into_owned().into_bytes()
+    escape_line(&out).into_owned().into_bytes()
 }
 
-/// Whether the time 0 of this kind says that nothing gave it a time: definitions have none, and a mark of progress or a
+/// Returns whether the time 0 of this kind means that it has no time. Definitions have no time. A progress mark or a
 /// quarantine event has none before the first time of its feed.
 fn is_timeless(kind: &str) -> bool {
     EventKind::reserved_from_name(kind).is_some()
@@ -353,19 +355,19 @@ fn is_timeless(kind: &str) -> bool {
 fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
     let info = unitape_tape::info_with(dir, read.options())?;
     let notice = unitape_tape::hot_notice(dir)?;
-    let done = match notice.as_ref().is_some_and(unitape_tape::HotNotice::may_miss_part) {
+    let outcome = match notice.as_ref().is_some_and(unitape_tape::HotNotice::may_miss_part) {
         true => CommandOutcome::Flawed,
         false => CommandOutcome::Clean,
     };
     let account = unitape_feed::TapeAccount::load_with(dir, read.options())?;
-    let kept = unitape_tape::retention_status(dir)?;
+    let retention = unitape_tape::retention_status(dir)?;
     let sources: Vec<_> = account
         .sources
         .iter()
         .map(|s| {
             serde_json::json!({
                 "id": s.id, "feed": s.feed, "file": s.file, "size": s.size, "blake3": s.hash,
-                "format": s.sort.format, "mapping": s.sort.mapping, "through": s.through, "complete": s.end,
+                "format": s.format_id.format, "mapping": s.format_id.mapping, "through": s.through, "complete": s.end,
             })
         })
         .collect();
@@ -383,11 +385,11 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
             "ever": { "events": info.ordinals },
             "writer": info.writer, "backing": if info.hot.is_some() { "hot" } else { "file" },
             "hot": info.hot, "hot_notice": notice.map(|notice| notice.to_string()),
-            "kept": keep::fields(&kept),
+            "kept": keep::fields(&retention),
             "names": names, "sources": sources, "account": account.summary(),
             "checks": read_args::fields(&info.damaged, &info.unverified),
         }))?;
-        return read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done);
+        return read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), outcome);
     }
     say!("tape      {}, format {}", info.id, info.format);
     say!("segments  {} of {}, {} on disk", info.segments, bytes(info.segment_bytes), bytes(info.disk_bytes));
@@ -405,7 +407,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
     if let Some(notice) = &notice {
         say!("notice    {notice}");
     }
-    keep::print_retention(&kept)?;
+    keep::print_retention(&retention)?;
     for d in NameKind::ALL.iter().filter(|d| account.names.len(**d) > 0) {
         say!("names     {} {}", grouped(account.names.len(*d).into()), d.name());
     }
@@ -413,7 +415,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         let state = if s.end { "complete".to_owned() } else { format!("through byte {}", s.through) };
         say!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
     }
-    read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done)
+    read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), outcome)
 }
 
 fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result {

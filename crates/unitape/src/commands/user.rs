@@ -128,6 +128,6 @@ fn print_weak(cost: PasswordCost) {
 }
 
 fn parse_role(text: &str) -> Result<Role, String> {
-    let known = || format!("there are: {}", Role::ALL.map(Role::name).join(", "));
-    Role::from_name(text).ok_or_else(known)
+    let list_names = || format!("there are: {}", Role::ALL.map(Role::name).join(", "));
+    Role::from_name(text).ok_or_else(list_names)
 }

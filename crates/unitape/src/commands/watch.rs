@@ -3,7 +3,7 @@
 use super::range_args::{self, OutputArgs, SelectionArgs, unknown_names};
 use super::read_args::{self, ReadArgs};
 use crate::output::{
-    self, CommandFailure, CommandOutcome, Destination, grouped, note, open_file, plain, read_text, say,
+    self, CommandFailure, CommandOutcome, Destination, escape_line, grouped, note, open_file, read_text, say,
     say_to,
 };
 use serde_json::{Map, Value, json};
@@ -200,8 +200,8 @@ fn run_live(
     LiveOutput { until_end, spin, json }: LiveOutput,
 ) -> output::Result {
     if tape.is_file() {
-        let what = "this is a file; `unitape watch replay` reads files, and `unitape consolidate` makes a tape of one";
-        return Err(CommandFailure::Usage(format!("{}: {what}", tape.display())));
+        let message = "this is a file; `unitape watch replay` reads files, and `unitape consolidate` makes a tape of one";
+        return Err(CommandFailure::Usage(format!("{}: {message}", tape.display())));
     }
     let stop = output::stop_flag()?;
     output::print_hot_notice(tape);
@@ -243,9 +243,9 @@ fn run_live(
         let (alerts_there, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {alerts_there} alerts, {appended} of them new", alerts.display());
     }
-    let done = outcome_of_refused(&surveillance, tape);
-    let done = read_args::finish_flaws(surveillance.follower().flaws(), done);
-    read_args::finish(surveillance.reader(), surveillance.lost_names(), done)
+    let outcome = outcome_of_refused(&surveillance, tape);
+    let outcome = read_args::finish_flaws(surveillance.follower().flaws(), outcome);
+    read_args::finish(surveillance.reader(), surveillance.lost_names(), outcome)
 }
 
 /// Writes alerts, as many as are asked for at most.
@@ -309,31 +309,31 @@ fn replay_lines(path: &Path, selection: &ScenarioSelection, replay: &ReplayArgs)
 fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
     for (id, m) in &replayed.metrics {
-        for (count, what) in [
+        for (count, text) in [
             (m.held_back, "alerts held back by the cooldown"),
             (m.missing, "events that say too little to be judged"),
             (m.late, "events too late to be judged in full"),
             (m.bound_hit, "things forgotten because memory was full"),
         ] {
             if count > 0 {
-                say!("{id}: {} {what}", grouped(count));
+                say!("{id}: {} {text}", grouped(count));
             }
         }
     }
     let shared = &replayed.shared;
-    for (count, what) in [
+    for (count, text) in [
         (shared.orders_bound_hit, "live orders forgotten because memory was full"),
         (shared.market_bound_hit, "prices and references not kept because memory was full"),
         (shared.timers_bound_hit, "timers not set because memory was full"),
     ] {
         if count > 0 {
-            say!("{} {what}", grouped(count));
+            say!("{} {text}", grouped(count));
         }
     }
     Ok(())
 }
 
-/// The counters as one JSON object; none when nothing was counted.
+/// Writes the counters as one JSON object. Returns `None` if nothing was counted.
 fn counters(replayed: &ReplaySummary) -> Option<Value> {
     let mut all = Map::new();
     for (id, m) in &replayed.metrics {
@@ -394,15 +394,16 @@ fn replay_tape(dir: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -
         let names = watched.watch().names.dictionary();
         unknown_names(filter.names(), names).for_each(|unknown| note!("unitape: {unknown}"));
     }
-    let done = match outcome_of_refused(&watched, dir) {
+    let outcome = match outcome_of_refused(&watched, dir) {
         CommandOutcome::Clean if watched.is_complete() => CommandOutcome::Clean,
         _ => CommandOutcome::Flawed,
     };
-    let done = read_args::finish_flaws(watched.follower().flaws(), done);
-    read_args::finish(watched.reader(), watched.lost_names(), done)
+    let outcome = read_args::finish_flaws(watched.follower().flaws(), outcome);
+    read_args::finish(watched.reader(), watched.lost_names(), outcome)
 }
 
-/// Flawed where all messages of an instrument, or all there are, are in quarantine, which it says.
+/// Returns and reports a flawed outcome if all messages of an instrument, or all messages of the tape, are in
+/// quarantine.
 fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
     let watch = watched.watch();
     let names: Vec<&str> = watch.refused_instruments().collect();
@@ -410,7 +411,7 @@ fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
     if names.is_empty() && unnamed == 0 {
         return CommandOutcome::Clean;
     }
-    let what = match &names[..] {
+    let message = match &names[..] {
         [] => format!("all {} messages are in quarantine", grouped(unnamed)),
         [one] => format!("all messages of {one} are in quarantine"),
         [first, ..] => format!(
@@ -418,7 +419,7 @@ fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
             grouped(names.len() as u64)
         ),
     };
-    note!("unitape: the scenarios have not seen: {what}; see: unitape quarantine list {}", dir.display());
+    note!("unitape: the scenarios have not seen: {message}; see: unitape quarantine list {}", dir.display());
     CommandOutcome::Flawed
 }
 
@@ -467,15 +468,15 @@ fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool
     } else {
         let case = case.map(|c| format!("{c}: ")).unwrap_or_default();
         let key: Vec<String> = alert.key.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        let when = super::tape::utc(alert.ts.0);
+        let time_text = super::tape::utc(alert.ts.0);
         let text = format!(
-            "{case}{when}  {}  {}  event {}  {}",
+            "{case}{time_text}  {}  {}  event {}  {}",
             alert.scenario,
             key.join(", "),
             alert.trigger_seq,
             alert.detail
         );
-        line.extend_from_slice(plain(&text).as_bytes());
+        line.extend_from_slice(escape_line(&text).as_bytes());
     }
     line.push(b'\n');
 }
@@ -489,7 +490,7 @@ fn scenarios(json: bool) -> output::Result {
             say_to!(out, "{}: {}", def.id, def.title);
             say_to!(out, "    {}; an alert is about {}", def.class.name(), def.key.join(", "));
             for p in def.params {
-                say_to!(out, "    {} = {} {}: {}", p.name, p.default, p.unit, p.about);
+                say_to!(out, "    {} = {} {}: {}", p.name, p.default, p.unit, p.description);
             }
             say_to!(out, "    {}", def.trigger);
             if !def.clarified.is_empty() {
@@ -504,13 +505,13 @@ fn scenarios(json: bool) -> output::Result {
     Ok(CommandOutcome::Clean)
 }
 
-/// A definition as one JSON object; `params` gives the defaults as `--params` accepts them.
+/// Writes a definition as one JSON object. `params` gives the defaults as `--params` accepts them.
 fn def_json(def: &ScenarioDef) -> Value {
     let default = |p: &ParamDef| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
     let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();
     let parameter = |p: &ParamDef| {
-        let ParamDef { name, unit, sort, about, .. } = p;
-        json!({"name": name, "default": default(p), "unit": unit, "wanted": sort.wanted(), "about": about})
+        let ParamDef { name, unit, param_type, description, .. } = p;
+        json!({"name": name, "default": default(p), "unit": unit, "wanted": param_type.wanted(), "about": description})
     };
     json!({
         "id": def.id, "title": def.title, "class": def.class.name(), "key": def.key,

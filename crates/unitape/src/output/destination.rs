@@ -108,8 +108,8 @@ impl OutputFile {
     fn create(path: &Path, mode: u32) -> io::Result<Self> {
         // A link stays, and the file behind it is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if let Ok(found) = fs::metadata(&path)
-            && !found.is_file()
+        if let Ok(metadata) = fs::metadata(&path)
+            && !metadata.is_file()
         {
             let out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
             return Ok(Self { path, part: None, out });
@@ -161,7 +161,7 @@ const PRIVATE_MODE: u32 = 0o600;
 mod tests {
     use super::*;
 
-    /// A file that a failed command leaves would be taken for the whole.
+    /// Fails if a failed command leaves a file under its final name, because a user would take the file for complete.
     #[test]
     fn a_file_has_its_name_when_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();

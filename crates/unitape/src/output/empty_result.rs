@@ -6,25 +6,25 @@
 use super::{CommandFailure, grouped};
 use unitape_base::toml::{nearest_words, suggest_word};
 
-/// Returns the names besides `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names. A name that
-/// is like `asked` is suggested.
+/// Lists the known names: `there are 3 instruments: VOD, BP, ABN`. Of many names, lists the names nearest to `name`.
+/// Suggests a name that is like `name`.
 ///
-/// `what` is the plural of what the names are.
-pub fn list_known_names<'n>(asked: &str, what: &str, names: impl Iterator<Item = &'n str>) -> String {
+/// `noun` is the plural of the kind of names.
+pub fn list_known_names<'n>(name: &str, noun: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     let count = grouped(names.len() as u64);
     let compared = names.iter().copied().take(NAMES_MAX);
     match names.len() {
-        0 => format!("there are no {what}"),
-        1 => format!("there is only {}{}", names[0], suggest_word(asked, compared)),
+        0 => format!("there are no {noun}"),
+        1 => format!("there is only {}{}", names[0], suggest_word(name, compared)),
         2..=LISTED_MAX => {
-            format!("there are {count} {what}: {}{}", names.join(", "), suggest_word(asked, compared))
+            format!("there are {count} {noun}: {}{}", names.join(", "), suggest_word(name, compared))
         }
-        _ => match &nearest_words(asked, compared)[..] {
-            [] => format!("there are {count} {what}, among them {}", names[..SHOWN].join(", ")),
+        _ => match &nearest_words(name, compared)[..] {
+            [] => format!("there are {count} {noun}, among them {}", names[..SHOWN].join(", ")),
             near => {
-                let shown = &near[..near.len().min(SHOWN)];
-                format!("there are {count} {what}; did you mean {}?", shown.join(", "))
+                let suggestions = &near[..near.len().min(SHOWN)];
+                format!("there are {count} {noun}; did you mean {}?", suggestions.join(", "))
             }
         },
     }
@@ -58,19 +58,28 @@ mod tests {
     #[test]
     fn few_names_are_listed_and_of_many_the_nearest_are_shown() {
         let many: Vec<String> = (0..2_000).map(|n| format!("GB{n:05}")).collect();
-        let of = |asked: &str, names: &[String]| {
+        let list_symbols = |asked: &str, names: &[String]| {
             list_known_names(asked, "symbols", names.iter().map(String::as_str))
         };
-        assert_eq!(of("X", &[]), "there are no symbols");
-        assert_eq!(of("X", &many[..1]), "there is only GB00000");
-        assert_eq!(of("X", &many[..2]), "there are 2 symbols: GB00000, GB00001");
-        assert_eq!(of("gb0001", &many[..1]), "there is only GB00000; did you mean `GB00000`?");
+        assert_eq!(list_symbols("X", &[]), "there are no symbols");
+        assert_eq!(list_symbols("X", &many[..1]), "there is only GB00000");
+        assert_eq!(list_symbols("X", &many[..2]), "there are 2 symbols: GB00000, GB00001");
+        assert_eq!(list_symbols("gb0001", &many[..1]), "there is only GB00000; did you mean `GB00000`?");
         assert_eq!(
-            of("gb00002", &many[..2]),
+            list_symbols("gb00002", &many[..2]),
             "there are 2 symbols: GB00000, GB00001; did you mean `GB00000`?"
         );
-        assert_eq!(of("gb01234", &many), "there are 2,000 symbols; did you mean GB01234, GB00234, GB01034?");
-        assert_eq!(of("GB123", &many), "there are 2,000 symbols, among them GB00000, GB00001, GB00002");
-        assert_eq!(of("VODAFONE", &many), "there are 2,000 symbols, among them GB00000, GB00001, GB00002");
+        assert_eq!(
+            list_symbols("gb01234", &many),
+            "there are 2,000 symbols; did you mean GB01234, GB00234, GB01034?"
+        );
+        assert_eq!(
+            list_symbols("GB123", &many),
+            "there are 2,000 symbols, among them GB00000, GB00001, GB00002"
+        );
+        assert_eq!(
+            list_symbols("VODAFONE", &many),
+            "there are 2,000 symbols, among them GB00000, GB00001, GB00002"
+        );
     }
 }

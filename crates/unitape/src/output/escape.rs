@@ -9,13 +9,13 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use unitape_run::users::is_invisible;
 
-/// `text` as a part of one line: also without line feeds.
-pub fn plain(text: &str) -> Cow<'_, str> {
+/// Escapes `text` for a part of one line. Line feeds are escaped too.
+pub fn escape_line(text: &str) -> Cow<'_, str> {
     escaped(text, false)
 }
 
-/// `text` of several lines that are ours, such as a table.
-pub fn plain_lines(text: &str) -> Cow<'_, str> {
+/// Escapes `text` of several lines that unitape wrote, such as a table.
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escaped(text, true)
 }
 
@@ -54,10 +54,10 @@ mod tests {
     #[test]
     fn plain_text_is_not_copied() {
         for text in ["", "XLON 2,500.5 <tag> \\ {\"a\":1}", "Gruyère 株式 – ▁▂▃ שלום"] {
-            assert!(matches!(plain(text), Cow::Borrowed(same) if same == text));
-            assert!(matches!(plain_lines(text), Cow::Borrowed(same) if same == text));
+            assert!(matches!(escape_line(text), Cow::Borrowed(same) if same == text));
+            assert!(matches!(escape_lines(text), Cow::Borrowed(same) if same == text));
         }
-        assert!(matches!(plain_lines("a\nb"), Cow::Borrowed("a\nb")));
+        assert!(matches!(escape_lines("a\nb"), Cow::Borrowed("a\nb")));
     }
 
     #[test]
@@ -65,14 +65,14 @@ mod tests {
         let controls = (0..0x20).chain(0x7f..0xa0).chain([0xad, 0x61c, 0xfeff]).chain(0x200b..0x2010);
         let controls = controls.chain(0x2028..0x202f).chain(0x2060..0x2070);
         for c in controls.map(|c| char::from_u32(c).unwrap()) {
-            let shown = plain(&format!("é{c}x")).into_owned();
-            assert!(shown.starts_with("é\\") && shown.ends_with('x'), "{c:?}: {shown}");
-            assert!(!shown.contains(c), "{c:?}: {shown}");
+            let escaped_text = escape_line(&format!("é{c}x")).into_owned();
+            assert!(escaped_text.starts_with("é\\") && escaped_text.ends_with('x'), "{c:?}: {escaped_text}");
+            assert!(!escaped_text.contains(c), "{c:?}: {escaped_text}");
         }
         assert_eq!(
-            plain("\x1b]0;x\x07\r\n\t\u{9b}2J\u{7f}\u{202e}"),
+            escape_line("\x1b]0;x\x07\r\n\t\u{9b}2J\u{7f}\u{202e}"),
             r"\x1b]0;x\x07\r\n\t\u{9b}2J\x7f\u{202e}"
         );
-        assert_eq!(plain_lines("a\x1b\nb"), "a\\x1b\nb");
+        assert_eq!(escape_lines("a\x1b\nb"), "a\\x1b\nb");
     }
 }

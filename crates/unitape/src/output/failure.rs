@@ -1,4 +1,4 @@
-//! The outcome of a command, and the one rule for its exit code. Users read the rule in docs/guide-engineer.md.
+//! The outcome of a command, and the one rule for its exit code. Users read the rule in docs/reference/exit-codes.md.
 //!
 //! | code | when |
 //! |---|---|
@@ -40,27 +40,27 @@ pub enum CommandFailure {
 pub type Result = std::result::Result<CommandOutcome, CommandFailure>;
 
 impl CommandFailure {
-    /// A failure with this cause, in words.
-    pub fn new(cause: ErrorCause, what: String) -> Self {
+    /// Makes a failure with this cause and message.
+    pub fn new(cause: ErrorCause, message: String) -> Self {
         match cause {
-            ErrorCause::Call => Self::Usage(what),
-            ErrorCause::Data => Self::Data(what),
-            ErrorCause::Outside => Self::Error(what),
+            ErrorCause::Call => Self::Usage(message),
+            ErrorCause::Data => Self::Data(message),
+            ErrorCause::Outside => Self::Error(message),
         }
     }
 
-    /// This failure, said of something: `tape.toml: no such file`.
-    pub fn with_subject(self, what: impl std::fmt::Display) -> Self {
-        let put = |text| format!("{what}: {text}");
+    /// Puts the subject before the message: `tape.toml: no such file`.
+    pub fn with_subject(self, subject: impl std::fmt::Display) -> Self {
+        let add_subject = |text| format!("{subject}: {text}");
         match self {
             Self::ClosedStdout => self,
-            Self::Usage(text) => Self::Usage(put(text)),
-            Self::Data(text) => Self::Data(put(text)),
-            Self::Error(text) => Self::Error(put(text)),
+            Self::Usage(text) => Self::Usage(add_subject(text)),
+            Self::Data(text) => Self::Data(add_subject(text)),
+            Self::Error(text) => Self::Error(add_subject(text)),
         }
     }
 
-    /// This failure where the value came from a configuration, not from the call.
+    /// Turns a usage failure into an error, because the value came from a configuration and not from the call.
     pub fn into_configured(self) -> Self {
         match self {
             Self::Usage(text) => Self::Error(text),
@@ -68,7 +68,7 @@ impl CommandFailure {
         }
     }
 
-    /// On whose side its cause lies; a closed stdout is nobody's.
+    /// Returns whether the data, the call or something outside caused the failure. A closed stdout counts as outside.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::ClosedStdout | Self::Error(_) => ErrorCause::Outside,
@@ -77,7 +77,7 @@ impl CommandFailure {
         }
     }
 
-    /// The text to print; nothing if stdout was closed.
+    /// Returns the text to print, or `None` if stdout was closed.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::ClosedStdout => None,
@@ -86,7 +86,7 @@ impl CommandFailure {
     }
 }
 
-/// The exit code of a command. Nothing else in the binary names a number.
+/// Returns the exit code of a command. No other part of the binary names an exit code.
 pub fn exit_code(result: &Result) -> ExitCode {
     ExitCode::from(match result {
         Ok(CommandOutcome::Clean) | Err(CommandFailure::ClosedStdout) => 0,
@@ -96,7 +96,7 @@ pub fn exit_code(result: &Result) -> ExitCode {
     })
 }
 
-/// The cause of the failure that a process of ours ended with this exit code for.
+/// Returns the cause of a failure from the exit code of a process of unitape.
 pub fn cause_of(exit_code: i32) -> ErrorCause {
     match exit_code {
         2 => ErrorCause::Call,
@@ -107,7 +107,7 @@ pub fn cause_of(exit_code: i32) -> ErrorCause {
 
 /// An error that names its cause.
 pub trait ErrorWithCause: std::error::Error + 'static {
-    /// On whose side it lies.
+    /// Returns whether the data, the call or something outside caused the error.
     fn error_cause(&self) -> ErrorCause;
 }
 
@@ -181,7 +181,7 @@ impl<E: std::error::Error + 'static> ErrorWithCause for unitape_ring::Error<E> {
 }
 
 impl ErrorWithCause for serde_json::Error {
-    /// The JSON that we write is valid, so a syntax error comes from data that we read.
+    /// Returns the data as the cause of a syntax error, because the JSON that unitape writes is valid.
     fn error_cause(&self) -> ErrorCause {
         if self.is_syntax() || self.is_eof() { ErrorCause::Data } else { ErrorCause::Outside }
     }
@@ -193,16 +193,16 @@ mod tests {
 
     #[test]
     fn a_cause_is_an_exit_code() {
-        let of = |cause| format!("{:?}", exit_code(&Err(CommandFailure::new(cause, String::new()))));
+        let code_of = |cause| format!("{:?}", exit_code(&Err(CommandFailure::new(cause, String::new()))));
         for (cause, code) in [(ErrorCause::Outside, 1), (ErrorCause::Call, 2), (ErrorCause::Data, 3)] {
-            assert_eq!(of(cause), format!("{:?}", ExitCode::from(code)));
+            assert_eq!(code_of(cause), format!("{:?}", ExitCode::from(code)));
         }
     }
 
-    /// A pipe that somebody else broke is an error; only our own stdout may be closed.
+    /// Fails if a broken pipe other than stdout counts as a closed stdout.
     #[test]
     fn only_stdout_may_be_closed() {
-        let other = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        assert!(matches!(CommandFailure::from(other), CommandFailure::Error(_)));
+        let broken_pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert!(matches!(CommandFailure::from(broken_pipe), CommandFailure::Error(_)));
     }
 }

@@ -6,7 +6,7 @@ use std::io::{Error, ErrorKind};
 use std::path::Path;
 use unitape_base::whole_file;
 
-/// The failure of what the system refused to do with the file.
+/// Makes the failure for a system error on a file.
 pub fn file_failure(path: &Path, error: Error) -> CommandFailure {
     CommandFailure::from(error).with_subject(path.display())
 }
@@ -14,7 +14,7 @@ pub fn file_failure(path: &Path, error: Error) -> CommandFailure {
 /// Opens a file to read it; a directory is refused here, not with the first read.
 ///
 /// # Errors
-/// When it is not there, not a file or not readable.
+/// Fails if the path does not exist, is not a file or is not readable.
 pub fn open_file(path: &Path) -> Result<File, CommandFailure> {
     let open = || {
         let file = File::open(path)?;
@@ -26,18 +26,18 @@ pub fn open_file(path: &Path) -> Result<File, CommandFailure> {
     open().map_err(|e| file_failure(path, e))
 }
 
-/// The content of a file that is read as a whole: templates, a dictionary, a configuration.
+/// Reads the whole content of a file: templates, a dictionary, a configuration.
 ///
 /// # Errors
-/// As [`open_file`], or when it cannot be read or is larger than 64 MiB.
+/// Fails as [`open_file`] does, or if the file cannot be read or is larger than 64 MiB.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, CommandFailure> {
     whole_file::read_open(open_file(path)?, whole_file::BYTES_MAX).map_err(|e| file_failure(path, e))
 }
 
-/// The text of a configuration or of parameters.
+/// Reads the text of a configuration or of parameters.
 ///
 /// # Errors
-/// As [`read_bytes`], or when it is not UTF-8.
+/// Fails as [`read_bytes`] does, or if the text is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, CommandFailure> {
     String::from_utf8(read_bytes(path)?)
         .map_err(|_| CommandFailure::Error(format!("{}: is not text in UTF-8", path.display())))

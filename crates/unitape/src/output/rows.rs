@@ -1,6 +1,6 @@
 //! Rows as JSON, CSV, or a table for people.
 
-use super::plain;
+use super::escape_line;
 use crate::commands::tape::utc;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -138,7 +138,7 @@ fn cell(value: Option<ColumnValue<'_>>) -> Cow<'_, str> {
         Some(ColumnValue::Number(number)) => number.to_string().into(),
         Some(ColumnValue::Price(price)) => price.to_string().into(),
         Some(ColumnValue::Size(size)) => size.to_string().into(),
-        Some(ColumnValue::Text(text)) => plain(&text).into_owned().into(),
+        Some(ColumnValue::Text(text)) => escape_line(&text).into_owned().into(),
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use unitape_model::{Decimal, Price, UnixNanos};
 
-    /// The one row that has every form, with the texts that CSV and JSON must quote.
+    /// Writes a row that has every form, with the texts that CSV and JSON must quote.
     fn lines(format: RowFormat, text: &str) -> String {
         let value = |column: &RowColumn| match column.form {
             _ if column.name == "ts_recv" => None,

@@ -13,20 +13,20 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct BufferedStdout(BufWriter<StdoutDescriptor>);
 
-/// Stdout, locked.
+/// Locks stdout and buffers it.
 pub fn stdout() -> BufferedStdout {
     BufferedStdout(BufWriter::with_capacity(BUFFER_BYTES, unbuffered()))
 }
 
-/// Stdout, locked and without a buffer: for one line that is made as a whole.
+/// Locks stdout without a buffer, for a line that is written as a whole.
 pub fn unbuffered() -> StdoutDescriptor {
     StdoutDescriptor(io::stdout().lock())
 }
 
-/// The error of a writer that was dropped, if there was one.
+/// Reports the error of a dropped writer.
 ///
 /// # Errors
-/// That one.
+/// Fails if a dropped writer had an error.
 pub fn finish() -> Result<(), CommandFailure> {
     match DROPPED.get() {
         Some(error) => Err(error.into()),
@@ -38,7 +38,7 @@ pub fn finish() -> Result<(), CommandFailure> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StdoutError {
     kind: ErrorKind,
-    what: String,
+    message: String,
 }
 
 impl StdoutError {
@@ -47,8 +47,8 @@ impl StdoutError {
         let mut cause = Some(error);
         while let Some(e) = cause {
             let inner = e.downcast_ref::<io::Error>().and_then(|e| e.get_ref()?.downcast_ref());
-            if let Some(found) = inner.or_else(|| e.downcast_ref()) {
-                return Some(found);
+            if let Some(stdout_error) = inner.or_else(|| e.downcast_ref()) {
+                return Some(stdout_error);
             }
             cause = e.source();
         }
@@ -67,7 +67,7 @@ impl From<&StdoutError> for CommandFailure {
 
 impl fmt::Display for StdoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write to stdout: {}; the output is not complete", self.what)
+        write!(f, "cannot write to stdout: {}; the output is not complete", self.message)
     }
 }
 
@@ -93,10 +93,10 @@ impl Write for BufferedStdout {
 impl Drop for BufferedStdout {
     fn drop(&mut self) {
         if let Err(error) = self.0.flush()
-            && let Some(found) = StdoutError::find(&error)
+            && let Some(stdout_error) = StdoutError::find(&error)
         {
             // The first one says why; later ones follow from it.
-            _ = DROPPED.set(found.clone());
+            _ = DROPPED.set(stdout_error.clone());
         }
     }
 }
@@ -112,7 +112,7 @@ impl Write for StdoutDescriptor {
             let error = io::Error::from(errno);
             match error.kind() {
                 ErrorKind::Interrupted => error,
-                kind => io::Error::new(kind, StdoutError { kind, what: error.to_string() }),
+                kind => io::Error::new(kind, StdoutError { kind, message: error.to_string() }),
             }
         })
     }

@@ -220,7 +220,7 @@ fn many_alerts(desk: &Desk, count: u64) {
         let (ts, position) = (UnixNanos(1_772_452_800_000_000_000 + n as i64), Some(Position(n * 64)));
         let detail = json!({ "qty": n.to_string(), "seqs": [n + 1] });
         let alert = Alert { scenario: "spoofing".into(), ts, trigger_seq: n + 1, position, key, detail };
-        tape.put(&[alert]).unwrap();
+        tape.write_alerts(&[alert]).unwrap();
     }
     tape.close().unwrap();
 }
@@ -390,7 +390,7 @@ fn hostile_text_is_shown_escaped_and_kept_exactly() {
         AlertTape::open(&desk.path("alerts"), source, &ScenarioSelection::default(), read).unwrap();
     let owner = "\u{1b}]0;x\u{7}<script>\u{202e}=1+1\u{0}";
     let long = "x".repeat(60_000);
-    tape.put(&[Alert {
+    tape.write_alerts(&[Alert {
         scenario: "\u{1b}[2Jodd".into(),
         ts: UnixNanos(1_772_452_800_000_000_000),
         trigger_seq: 1,

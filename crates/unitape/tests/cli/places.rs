@@ -180,7 +180,7 @@ fn picture(tape: &TapeBooks) -> String {
             for (side, px) in Side::BOTH.into_iter().flat_map(|s| book.levels(s).map(move |l| (s, l.px))) {
                 out += &format!("{:?}\n", book.queue(side, px).collect::<Vec<_>>());
             }
-            out += &format!("{:?}\n", book.aside().collect::<Vec<_>>());
+            out += &format!("{:?}\n", book.unqueued_orders().collect::<Vec<_>>());
         }
         out += &format!("{:?}\n", tape.books.consolidated(instrument));
     }

@@ -70,19 +70,19 @@ pub fn run(args: BenchArgs) -> output::Result {
         dir,
         seconds: args.seconds.unwrap_or(if args.quick { 1 } else { 60 }),
         tune: TapeTuning::parse(&args.tune)?,
-        note: |what| note!("{what}"),
+        note: |text| note!("{text}"),
     };
     let mut records = Vec::new();
     let mut failure = None;
-    let done = unitape_bench::run(options, &mut |record| {
-        print_record(&args, record, &mut records).map_err(|why| {
-            failure = Some(why);
+    let outcome = unitape_bench::run(options, &mut |record| {
+        print_record(&args, record, &mut records).map_err(|print_failure| {
+            failure = Some(print_failure);
             Error::Failed("the record cannot be printed".to_owned())
         })
     });
     match failure {
         Some(failure) => return Err(failure),
-        None => done?,
+        None => outcome?,
     }
     if !args.json {
         output::say_lines(&mut output::unbuffered(), &render::table(&records))?;

@@ -20,7 +20,7 @@ const HEAD: [&str; 11] = [
     "ratio",
 ];
 
-/// A table for a terminal.
+/// Makes a table for a terminal.
 pub fn table(records: &[BenchRecord]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
@@ -39,10 +39,11 @@ pub fn print_markdown(file: &Path) -> output::Result {
     say_to!(out, "| {} |", HEAD.join(" | "));
     say_to!(out, "|{}", "---|".repeat(HEAD.len()));
     for (n, line) in BufReader::new(input).lines().enumerate() {
-        let at = |failure: CommandFailure| failure.with_subject(format_args!("{}:{}", file.display(), n + 1));
-        let line = line.map_err(|e| at(e.into()))?;
+        let with_location =
+            |failure: CommandFailure| failure.with_subject(format_args!("{}:{}", file.display(), n + 1));
+        let line = line.map_err(|e| with_location(e.into()))?;
         let record: BenchRecord =
-            serde_json::from_str(&line).map_err(|e| at(CommandFailure::Data(e.to_string())))?;
+            serde_json::from_str(&line).map_err(|e| with_location(CommandFailure::Data(e.to_string())))?;
         say_to!(out, "| {} |", cells(&record).join(" | "));
     }
     out.flush()?;
@@ -72,28 +73,29 @@ fn cells(r: &BenchRecord) -> [String; 11] {
     ]
 }
 
-/// All ratios that a record has; in brackets that of the 99.99th percentiles.
+/// Writes all ratios of a record. The ratio of the 99.99th percentiles is in brackets.
 fn ratios(r: &BenchRecord) -> String {
     let tail = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!(" ({ratio:.2})"));
-    let found = [
+    let ratio_texts = [
         r.ratio_to_raw.map(|raw| format!("{raw:.2}{} × raw", tail(r.ratio_p9999_to_raw))),
-        r.ratio_to_alone.map(|alone| format!("{alone:.2}{} × alone", tail(r.ratio_p9999_to_alone))),
+        r.ratio_to_alone
+            .map(|alone_ratio| format!("{alone_ratio:.2}{} × alone", tail(r.ratio_p9999_to_alone))),
         r.ratio_to_disk.map(|disk| format!("{disk:.2} × disk")),
         r.bytes_per_row.map(|bytes| format!("{bytes:.1} B a row")),
         r.tape_bytes_per_op.map(|bytes| format!("{bytes:.0} B on tape")),
         r.serial_ns_per_op.map(|ns| format!("{ns:.1} ns serial")),
         r.model.as_ref().map(predicted),
     ];
-    found.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    ratio_texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The prediction of a model for more workers.
+/// Writes a model's prediction for more workers.
 fn predicted(model: &ScalingModel) -> String {
     let each: Vec<_> = model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure(*ns))).collect();
     format!("model: {} ns", each.join(", "))
 }
 
-/// Three digits that mean something.
+/// Writes a number with three significant digits.
 fn figure(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
@@ -107,7 +109,8 @@ mod tests {
     use super::*;
     use unitape_bench::record::RepeatTimes;
 
-    /// The docs' table is made of these cells; a column too few shifts all later figures.
+    /// Fails if a row has another number of cells than the head, because all later figures would shift in the docs'
+    /// table.
     #[test]
     fn a_row_has_the_cells_of_the_head() {
         let mut repeats = RepeatTimes::default();

@@ -43,9 +43,9 @@ pub fn run(args: &DeriveArgs) -> output::Result {
             _ => {}
         }
     }
-    let (reader, lost) = (prices.replay().reader(), prices.replay().books().names.lost_names());
-    let done = if prices.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
-    let outcome = read_args::finish(reader, lost, done)?;
+    let (reader, lost_names) = (prices.replay().reader(), prices.replay().books().names.lost_names());
+    let run_outcome = if prices.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
+    let outcome = read_args::finish(reader, lost_names, run_outcome)?;
     let (first, is_partial) = (prices.replay().first(), prices.replay().books().books.lacks_part());
     let totals = prices.close()?;
     if args.json {

@@ -5,7 +5,7 @@ use std::io::Write;
 use unitape_book::PriceLevel;
 use unitape_model::Side;
 
-/// Prints `shown` levels of each side, the best first, and how many more there are of the `depths`. `orders` returns
+/// Prints the levels of each side, best first, and counts the other levels up to `depths`. `orders` returns
 /// the text in the column next to a level.
 pub fn print(
     out: &mut impl Write,

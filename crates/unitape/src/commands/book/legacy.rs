@@ -134,8 +134,17 @@ pub fn run(args: LegacyArgs) -> output::Result {
         return super::print_best_prices(&bbo, stop_point);
     }
     note_new_call("unitape book show TAPE");
-    let (depth, orders, at) = (args.depth, args.orders, args.at);
-    super::run_command(BookCommand::Show(ShowArgs { dir, listings, depth, orders, at, follow, json, read }))
+    let (depth, orders, stop_text) = (args.depth, args.orders, args.at);
+    super::run_command(BookCommand::Show(ShowArgs {
+        dir,
+        listings,
+        depth,
+        orders,
+        at: stop_text,
+        follow,
+        json,
+        read,
+    }))
 }
 
 fn note_new_call(call: &str) {

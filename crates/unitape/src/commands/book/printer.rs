@@ -77,12 +77,12 @@ impl<'a> BookPrinter<'a> {
         }
         let is_there = stop_point.is_none_or(|stop_point| note_absent_point(stop_point, presence, &replay));
         let is_clean = printer.note_flaws(&replay)? && is_there;
-        let done = match is_clean {
+        let outcome = match is_clean {
             true => output::outcome_after_rewinds(replay.rewinds()),
             false => CommandOutcome::Flawed,
         };
         printer.out.finish()?;
-        read_args::finish(replay.reader(), replay.books().names.lost_names(), done)
+        read_args::finish(replay.reader(), replay.books().names.lost_names(), outcome)
     }
 
     fn shows_books(&self) -> bool {
@@ -298,20 +298,20 @@ impl<'a> BookPrinter<'a> {
         };
         let symbols =
             self.instruments.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
-        let named = match self.instruments.is_empty() {
+        let losses = match self.instruments.is_empty() {
             true => tape.losses_without_book(None, venue),
             false => symbols.sum(),
         };
         let refused = tape.books.counters().refused;
-        let lost = if refused == moment.seq { refused } else { 0 };
-        if named + lost > 0 {
+        let counted_refused = if refused == moment.seq { refused } else { 0 };
+        if losses + counted_refused > 0 {
             note!(
                 "{} messages in quarantine are of instruments without a book, or may be; see: unitape quarantine list {}",
-                grouped(named + lost),
+                grouped(losses + counted_refused),
                 self.options.dir.display()
             );
         }
-        named + lost
+        losses + counted_refused
     }
 
     /// Notes why nothing was printed, and what the tape has.

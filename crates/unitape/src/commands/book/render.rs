@@ -2,14 +2,14 @@
 
 use super::ladder;
 use crate::commands::tape::utc;
-use crate::output::{CommandFailure, csv_text, grouped, plain, say_to};
+use crate::output::{CommandFailure, csv_text, escape_line, grouped, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use unitape_book::{ALL_VENUES, Basis, BookView, ListingView, OrderView, PriceLevel, QuoteFlags, TapeBooks};
 use unitape_model::{InstrumentId, NameKind, Side};
 use unitape_run::replay::BookMoment;
 
-/// The name of a venue or instrument; empty where the feed gives none.
+/// Returns the name of a venue or instrument, or an empty text if the feed gives no name.
 fn name(tape: &TapeBooks, dict: NameKind, id: u32) -> &str {
     tape.names.name(dict, id).unwrap_or_default()
 }
@@ -69,7 +69,7 @@ impl BookRows<'_> {
             "orders": book.order_count(), "bids": side(Side::Buy), "asks": side(Side::Sell), "faults": faults,
         });
         if self.orders {
-            value["aside"] = book.aside().map(order_json).collect();
+            value["aside"] = book.unqueued_orders().map(order_json).collect();
         }
         line(out, &value)
     }
@@ -97,13 +97,14 @@ impl BookRows<'_> {
             head += &format!(", {} × {}", grouped(n), fault.name());
         }
         // A book that no event has changed has no time.
-        let when = if book.ts().0 == 0 { "-".to_owned() } else { utc(book.ts().0) };
-        say_to!(*out, "{head}, {when}");
+        let time_text = if book.ts().0 == 0 { "-".to_owned() } else { utc(book.ts().0) };
+        say_to!(*out, "{head}, {time_text}");
         let depth = book.depth(self.depth);
         let orders = |side, level: &PriceLevel| match self.orders {
             true => {
-                let line =
-                    book.queue(side, level.px).map(|o| plain(&format!("{} {}", o.oid, o.left)).into_owned());
+                let line = book
+                    .queue(side, level.px)
+                    .map(|o| escape_line(&format!("{} {}", o.oid, o.left)).into_owned());
                 line.collect::<Vec<_>>().join("\n")
             }
             false => level.orders.map(|n| n.to_string()).unwrap_or_default(),
@@ -115,7 +116,7 @@ impl BookRows<'_> {
             orders,
         )?;
         if self.orders {
-            for order in book.aside() {
+            for order in book.unqueued_orders() {
                 let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());
                 say_to!(*out, "aside: {} {} {} at {px}", order.oid, order.side.letter(), order.left);
             }
@@ -124,7 +125,7 @@ impl BookRows<'_> {
     }
 }
 
-/// The counters over all books, as the last line.
+/// Writes the counters over all books as the last line.
 pub fn warnings_json(
     out: &mut impl Write,
     warnings: &[(&'static str, u64, &'static str)],
@@ -136,10 +137,10 @@ pub fn warnings_json(
 
 fn order_json(order: OrderView) -> Value {
     let mut value = json!({
-        "oid": order.oid.to_string(), "left": order.left.to_string(), "done": order.done.to_string(),
+        "oid": order.oid.to_string(), "left": order.left.to_string(), "done": order.executed_qty.to_string(),
     });
-    if order.shown != order.left {
-        value["shown"] = order.shown.to_string().into();
+    if order.visible_qty != order.left {
+        value["shown"] = order.visible_qty.to_string().into();
     }
     if !order.queued {
         value["side"] = order.side.letter().into();
@@ -209,27 +210,27 @@ impl<'a> BestPriceRow<'a> {
     /// Writes a `bbo` event as JSON, with its basis, marks and venues.
     pub fn json(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
         let mut object = Map::new();
-        let mut put = |key: &str, value: Value| _ = object.insert(key.to_owned(), value);
-        put("seq", self.moment.seq.into());
-        put("ts", self.moment.ts.into());
-        put("kind", "bbo".into());
-        put("venue", self.venue.into());
-        put("instr", self.instr.into());
+        let mut insert_field = |key: &str, value: Value| _ = object.insert(key.to_owned(), value);
+        insert_field("seq", self.moment.seq.into());
+        insert_field("ts", self.moment.ts.into());
+        insert_field("kind", "bbo".into());
+        insert_field("venue", self.venue.into());
+        insert_field("instr", self.instr.into());
         for (level, [px, qty]) in self.sides.into_iter().zip([["bid", "bid_qty"], ["ask", "ask_qty"]]) {
             let Some(level) = level else { continue };
-            put(px, level.px.to_string().into());
+            insert_field(px, level.px.to_string().into());
             // Zero means a quantity that the feed does not publish.
             if level.qty.mantissa() != 0 {
-                put(qty, level.qty.to_string().into());
+                insert_field(qty, level.qty.to_string().into());
             }
         }
-        put("basis", self.basis.into());
-        put("marks", names(self.marks).into());
+        insert_field("basis", self.basis.into());
+        insert_field("marks", names(self.marks).into());
         if let Some([bid, ask]) = &self.venues {
-            put("bid_venues", bid.clone().into());
-            put("ask_venues", ask.clone().into());
+            insert_field("bid_venues", bid.clone().into());
+            insert_field("ask_venues", ask.clone().into());
         }
-        put("position", self.moment.position.0.into());
+        insert_field("position", self.moment.position.0.into());
         line(out, &Value::Object(object))
     }
 

@@ -20,22 +20,25 @@ pub fn trip(
     check_reason(&target.reason)?;
     let (_, account) = login.log_in(None)?;
     require_risk(&account)?;
-    put(target, (&account, None), |active| {
-        let mut there =
+    append_control(target, (&account, None), |active| {
+        let mut scope_records =
             active.iter().filter(|record| record.scope == target.scope && record.dry_run == dry_run);
         // One that ends by itself may be over, or end too soon.
         let is_enough = |record: &&RecordedControl| match record.verb {
-            ControlVerb::Trip(there) => there > action || there == action && record.until.is_none(),
+            ControlVerb::Trip(tripped_action) => {
+                tripped_action > action || tripped_action == action && record.until.is_none()
+            }
             _ => false,
         };
-        match there.find(is_enough) {
+        match scope_records.find(is_enough) {
             Some(record) => {
                 let (verb, id) = (record.verb.name(), &record.id);
-                let mut what = format!("{} is tripped already: {verb}, by the control `{id}`", target.scope);
+                let mut message =
+                    format!("{} is tripped already: {verb}, by the control `{id}`", target.scope);
                 if record.until.is_some() {
-                    what += "; it ends by itself, so give --action kill for one that does not";
+                    message += "; it ends by itself, so give --action kill for one that does not";
                 }
-                Err(CommandFailure::Usage(what))
+                Err(CommandFailure::Usage(message))
             }
             None => Ok((ControlVerb::Trip(action), dry_run)),
         }
@@ -46,30 +49,30 @@ pub fn trip(
 pub fn reset(target: &ControlTarget, login: &LoginArgs, second: &SecondLoginArgs) -> output::Result {
     check_reason(&target.reason)?;
     let (users, account) = login.log_in(None)?;
-    let other = second.log_in(&users)?;
+    let second_account = second.log_in(&users)?;
     require_risk(&account)?;
-    require_risk(&other)?;
-    if is_same_person(&account.person, &other.person) {
-        let what = format!(
+    require_risk(&second_account)?;
+    if is_same_person(&account.person, &second_account.person) {
+        let message = format!(
             "a reset needs two persons; `{}` and `{}` are accounts of `{}`",
-            account.name, other.name, account.person
+            account.name, second_account.name, account.person
         );
-        return Err(CommandFailure::Error(what));
+        return Err(CommandFailure::Error(message));
     }
-    put(target, (&account, Some(&other)), |active| {
+    append_control(target, (&account, Some(&second_account)), |active| {
         if active.iter().any(|record| record.scope == target.scope) {
             Ok((ControlVerb::Resume, false))
         } else {
-            let what = format!("nothing of {} is tripped; see: unitape breaker list", target.scope);
-            Err(CommandFailure::Usage(what))
+            let message = format!("nothing of {} is tripped; see: unitape breaker list", target.scope);
+            Err(CommandFailure::Usage(message))
         }
     })
 }
 
 /// Appends the act that `decide` makes of what is in force.
-fn put(
+fn append_control(
     target: &ControlTarget,
-    (account, other): (&Account, Option<&Account>),
+    (account, second_account): (&Account, Option<&Account>),
     decide: impl FnOnce(&[RecordedControl]) -> Result<(ControlVerb, bool), CommandFailure>,
 ) -> output::Result {
     output::print_hot_notice(&target.tape);
@@ -85,12 +88,12 @@ fn put(
         cause: TapePosition { tape: end.id().0, position: end.position() },
         reason: Some(target.reason.clone()),
         detail: None,
-        by: Some(account.name.clone()),
-        second_by: other.map(|account| account.name.clone()),
+        user: Some(account.name.clone()),
+        second_user: second_account.map(|account| account.name.clone()),
         until: None,
         dry_run,
     };
-    tape.put(std::slice::from_ref(&record))?;
+    tape.append_controls(std::slice::from_ref(&record))?;
     tape.close()?;
     if target.json {
         output::print_json(&control_json(&record))?;

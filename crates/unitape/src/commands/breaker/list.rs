@@ -42,7 +42,7 @@ pub fn run(args: &ListArgs) -> output::Result {
     };
     let records = read_controls(&args.control, args.read.options())?;
     // What is tripped is printed whatever becomes of the watched tape.
-    let judged = limits.map(|(rules, tape)| judge(args, rules, tape, &records)).transpose();
+    let judged = limits.map(|(rules, tape)| replay_rules(args, rules, tape, &records)).transpose();
     let run = judged.as_ref().ok().and_then(Option::as_ref);
     let tripped = controls_in_force(&records, run.and_then(|run| run.breaker().now()));
     let mut out = output::stdout();
@@ -78,7 +78,7 @@ pub fn run(args: &ListArgs) -> output::Result {
 }
 
 /// Judges the watched tape to its end. It must be the one of the control tape, and have the causes of all controls.
-fn judge(
+fn replay_rules(
     args: &ListArgs,
     rules: BreakerRules,
     tape: &Path,
@@ -92,8 +92,8 @@ fn judge(
             BreakerOutcome::Frame(_) => {}
             BreakerOutcome::AtEnd => break,
             BreakerOutcome::Rewound => {
-                let what = "the tape was cut back while it was read; run the command again";
-                return Err(CommandFailure::Data(what.to_owned()));
+                let message = "the tape was cut back while it was read; run the command again";
+                return Err(CommandFailure::Data(message.to_owned()));
             }
         }
     }
@@ -105,22 +105,22 @@ fn judge(
 
 /// Returns the number of trips in force that the control tape does not have.
 fn trips_without_record(run: &BreakerRun, records: &[RecordedControl]) -> usize {
-    let known: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
-    run.breaker().tripped().iter().filter(|(_, trip)| !known.contains(trip.id.as_str())).count()
+    let recorded_ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
+    run.breaker().tripped().iter().filter(|(_, trip)| !recorded_ids.contains(trip.id.as_str())).count()
 }
 
-/// A control as JSON.
+/// Writes a control as JSON.
 pub fn control_json(record: &RecordedControl) -> Value {
     let detail =
         record.detail.as_ref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()));
     json!({
         "id": record.id, "action": record.verb.name(), "scope": record.scope.to_string(), "ts": record.ts.0,
-        "cause": record.cause.position.0, "reason": record.reason, "detail": detail.unwrap_or(Value::Null), "by": record.by,
-        "second_by": record.second_by, "until": record.until.map(|until| until.0), "dry_run": record.dry_run,
+        "cause": record.cause.position.0, "reason": record.reason, "detail": detail.unwrap_or(Value::Null), "by": record.user,
+        "second_by": record.second_user, "until": record.until.map(|until| until.0), "dry_run": record.dry_run,
     })
 }
 
-/// A control as a line.
+/// Writes a control as a line.
 pub fn control_line(record: &RecordedControl) -> String {
     let mut line = format!("{}  {:6}  {}", utc(record.ts.0), record.verb.name(), record.scope);
     if record.dry_run {
@@ -135,7 +135,7 @@ pub fn control_line(record: &RecordedControl) -> String {
         }
         _ => line += &format!("  {reason}"),
     }
-    let persons = [&record.by, &record.second_by].into_iter().flatten().cloned().collect::<Vec<_>>();
+    let persons = [&record.user, &record.second_user].into_iter().flatten().cloned().collect::<Vec<_>>();
     if !persons.is_empty() {
         line += &format!("  by {}", persons.join(" and "));
     }

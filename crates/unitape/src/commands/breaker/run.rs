@@ -39,8 +39,8 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs) -> output::Result {
     let RunArgs { tape, control: dir, until_end, spin, .. } = args;
     if tape.is_file() {
-        let what = "this is a file; `unitape consolidate` makes a tape of one";
-        return Err(CommandFailure::Usage(format!("{}: {what}", tape.display())));
+        let message = "this is a file; `unitape consolidate` makes a tape of one";
+        return Err(CommandFailure::Usage(format!("{}: {message}", tape.display())));
     }
     let rules = read_rules(&args.rules)?;
     let stop = output::stop_flag()?;
@@ -78,16 +78,16 @@ pub fn run(args: &RunArgs) -> output::Result {
         let (controls, appended) = (grouped(report.controls), grouped(report.appended));
         say!("{}: {controls} controls, {appended} of them new", dir.display());
     }
-    for (count, what) in [
+    for (count, text) in [
         (counters.unpriced, "orders without a known price"),
         (counters.merged, "entries of a window were put together for want of room; they count too long"),
         (counters.forgotten, "orders were forgotten before they were over, for want of room"),
     ] {
         if count > 0 {
-            note!("unitape: {} {what}", grouped(count));
+            note!("unitape: {} {text}", grouped(count));
         }
     }
     let follower = report.run.follower();
-    let done = read_args::finish_flaws(follower.flaws(), CommandOutcome::Clean);
-    read_args::finish(follower.reader(), report.run.lost_names(), done)
+    let outcome = read_args::finish_flaws(follower.flaws(), CommandOutcome::Clean);
+    read_args::finish(follower.reader(), report.run.lost_names(), outcome)
 }

@@ -45,7 +45,7 @@ pub fn run(target: &CaseTarget, login: &LoginArgs, request: Request) -> output::
     Ok(CommandOutcome::Clean)
 }
 
-/// The result of an action, in words.
+/// Describes the result of an action.
 fn disposition(action: &ActionRecord) -> String {
     let number = action.number;
     let state = action.state.map(|state| state.name()).unwrap_or_default();
@@ -62,13 +62,13 @@ fn disposition(action: &ActionRecord) -> String {
     }
 }
 
-/// An action as JSON.
+/// Writes an action as JSON.
 pub fn action_json(action: &ActionRecord) -> Value {
-    let by = action.by.as_ref();
+    let author = action.author.as_ref();
     let hash: String = action.hash.iter().map(|byte| format!("{byte:02x}")).collect();
     json!({
         "action": action.number, "case": action.case, "ts": action.ts, "kind": action.kind.name(),
-        "user": by.map(|by| &by.user), "person": by.map(|by| &by.person), "role": by.map(|by| by.role.name()),
+        "user": author.map(|author| &author.user), "person": author.map(|author| &author.person), "role": author.map(|author| author.role.name()),
         "state": action.state.map(|state| state.name()), "assignee": action.assignee,
         "disposition": action.disposition.map(|disposition| disposition.name()), "text": action.text, "alert": action.alert, "hash": hash,
     })

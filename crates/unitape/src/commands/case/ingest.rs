@@ -84,12 +84,12 @@ pub fn run(args: &IngestArgs) -> output::Result {
             grouped(totals.seen_again)
         );
     }
-    for (count, what) in [
+    for (count, text) in [
         (totals.blind, "times a scenario was blind; see: unitape case list --blind"),
         (totals.passed_over, "events of other kinds passed over"),
     ] {
         if count > 0 {
-            note!("unitape: {} {what}", grouped(count));
+            note!("unitape: {} {text}", grouped(count));
         }
     }
     read_args::finish(report.follower.reader(), report.lost_names, CommandOutcome::Clean)

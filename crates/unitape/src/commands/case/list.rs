@@ -97,12 +97,12 @@ fn print_blind(out: &mut impl Write, action: &ActionRecord, json: bool) -> Resul
     Ok(())
 }
 
-/// A line of an event as JSON; as text if it is none.
+/// Parses the line of an event as JSON. A line that is not JSON becomes a string.
 pub fn event_json(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|_| line.into())
 }
 
-/// A case as JSON.
+/// Writes a case as JSON.
 pub fn case_json(case: &Case) -> Value {
     json!({
         "case": case.id, "scenario": case.scenario, "key": event_json(&case.key), "session_date": case.session_date,
@@ -112,7 +112,7 @@ pub fn case_json(case: &Case) -> Value {
     })
 }
 
-/// A case as a line.
+/// Writes a case as a line.
 pub fn case_line(case: &Case) -> String {
     let key = match event_json(&case.key) {
         Value::Object(key) => {

@@ -181,11 +181,11 @@ pub fn now() -> i64 {
 }
 
 fn parse_disposition(text: &str) -> Result<Disposition, String> {
-    let known = || format!("there are: {}", Disposition::ALL.map(Disposition::name).join(", "));
-    Disposition::from_name(text).ok_or_else(known)
+    let list_names = || format!("there are: {}", Disposition::ALL.map(Disposition::name).join(", "));
+    Disposition::from_name(text).ok_or_else(list_names)
 }
 
 fn parse_state(text: &str) -> Result<CaseState, String> {
-    let known = || format!("there are: {}", CaseState::ALL.map(CaseState::name).join(", "));
-    CaseState::from_name(text).ok_or_else(known)
+    let list_names = || format!("there are: {}", CaseState::ALL.map(CaseState::name).join(", "));
+    CaseState::from_name(text).ok_or_else(list_names)
 }

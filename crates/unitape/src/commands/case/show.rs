@@ -79,7 +79,7 @@ pub fn run(args: &ShowArgs) -> output::Result {
         };
         alerts.push(ShownAlert { record, evidence });
     }
-    let shown = ShownCase {
+    let case_report = ShownCase {
         parties: store.parties(case.id)?,
         earlier: store.earlier_cases(case.id, EARLIER_MAX)?,
         blind: store.blind(Some(&case.session_date))?,
@@ -89,24 +89,24 @@ pub fn run(args: &ShowArgs) -> output::Result {
     };
     let mut out = output::stdout();
     if args.json {
-        writeln!(out, "{}", shown.json())?;
+        writeln!(out, "{}", case_report.json())?;
     } else {
-        shown.print(&mut out)?;
+        case_report.print(&mut out)?;
     }
     out.flush()?;
     drop(out);
-    let evidence = shown.alerts.iter().filter_map(|alert| alert.evidence.as_ref());
+    let evidence = case_report.alerts.iter().filter_map(|alert| alert.evidence.as_ref());
     let is_incomplete =
         evidence.clone().flat_map(|evidence| &evidence.events).any(|line| line.event.is_err());
-    let done = if is_incomplete {
+    let outcome = if is_incomplete {
         note!("unitape: some evidence is not on the tape any more");
         CommandOutcome::Flawed
     } else {
         CommandOutcome::Clean
     };
     match &tape {
-        Some(tape) => read_args::finish(tape.reader(), tape.lost_names(), done),
-        None => Ok(done),
+        Some(tape) => read_args::finish(tape.reader(), tape.lost_names(), outcome),
+        None => Ok(outcome),
     }
 }
 
@@ -118,8 +118,9 @@ fn require_tape(tape: &EvidenceTape, case: &Case, records: &[AlertRecord]) -> Re
     }
     let source =
         sources.first().map_or_else(|| "no tape".to_owned(), |id| format!("the tape {}", TapeId(*id)));
-    let what = format!("this is the tape {}, and the alerts of case {} are of {source}", tape.id(), case.id);
-    Err(CommandFailure::Data(format!("{}: {what}", tape.dir().display())))
+    let message =
+        format!("this is the tape {}, and the alerts of case {} are of {source}", tape.id(), case.id);
+    Err(CommandFailure::Data(format!("{}: {message}", tape.dir().display())))
 }
 
 impl ShownCase {
@@ -181,7 +182,7 @@ impl ShownAlert {
                 let mut value = json!({ "seq": line.seq, "position": line.position.map(|position| position.0) });
                 match &line.event {
                     Ok(event) => value["event"] = event_json(&event.json),
-                    Err(why) => value["missing"] = why.as_str().into(),
+                    Err(reason) => value["missing"] = reason.as_str().into(),
                 }
                 value
             }).collect(),
@@ -208,11 +209,11 @@ impl ShownAlert {
         let AlertRecord { number, recorded, seen_again, .. } = &self.record;
         let alert = &recorded.alert;
         writeln!(out)?;
-        let again = match seen_again {
+        let repeat_text = match seen_again {
             0 => String::new(),
             n => format!(", seen again {n} times"),
         };
-        say_to!(*out, "alert {number}: {}, event {}{again}", utc(alert.ts.0), alert.trigger_seq);
+        say_to!(*out, "alert {number}: {}, event {}{repeat_text}", utc(alert.ts.0), alert.trigger_seq);
         for (name, value) in alert.detail.as_object().into_iter().flatten() {
             if !matches!(name.as_str(), "seqs" | "positions") {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -234,19 +235,19 @@ impl ShownAlert {
                     out.write_all(&readable(event.json.as_bytes()))?;
                     out.write_all(b"\n")?;
                 }
-                Err(why) => say_to!(*out, "{:>9}  {why}", line.seq),
+                Err(reason) => say_to!(*out, "{:>9}  {reason}", line.seq),
             }
         }
-        for (when, books) in [("before", &evidence.before), ("after", &evidence.after)] {
+        for (moment, books) in [("before", &evidence.before), ("after", &evidence.after)] {
             for book in books {
                 let BookDepthRecord { venue, instr, basis, bids, asks } = book;
-                say_to!(*out, "book {when} event {}: {instr} at {venue}, from {basis}", alert.trigger_seq);
+                say_to!(*out, "book {moment} event {}: {instr} at {venue}, from {basis}", alert.trigger_seq);
                 let orders = |_, level: &PriceLevel| level.orders.map(|n| n.to_string()).unwrap_or_default();
                 ladder::print(out, [bids, asks], [bids.len(), asks.len()], orders)?;
             }
         }
-        if let Some(why) = &evidence.without_books {
-            say_to!(*out, "no book: {why}");
+        if let Some(no_book_reason) = &evidence.without_books {
+            say_to!(*out, "no book: {no_book_reason}");
         }
         Ok(())
     }
@@ -267,12 +268,12 @@ fn book_json(book: &BookDepthRecord) -> Value {
 }
 
 fn history_line(action: &ActionRecord) -> String {
-    let by = match &action.by {
-        Some(by) if by.user == by.person => format!("{} ({})", by.user, by.role),
-        Some(by) => format!("{} ({}, {})", by.user, by.person, by.role),
+    let author_text = match &action.author {
+        Some(author) if author.user == author.person => format!("{} ({})", author.user, author.role),
+        Some(author) => format!("{} ({}, {})", author.user, author.person, author.role),
         None => "ingest".to_owned(),
     };
-    let mut line = format!("{:>6}  {}  {by}  {}", action.number, utc(action.ts), action.kind.name());
+    let mut line = format!("{:>6}  {}  {author_text}  {}", action.number, utc(action.ts), action.kind.name());
     if let Some(alert) = action.alert {
         line += &format!(" {alert}");
     }

@@ -65,20 +65,21 @@ pub fn run(args: &ConsolidateArgs) -> output::Result {
         );
     }
     let is_whole = merged.gaps.is_empty() && merged.damaged.is_empty();
-    let mut done = match is_whole && !merged.run.summary.is_flawed() {
+    let mut outcome = match is_whole && !merged.run.summary.is_flawed() {
         true => CommandOutcome::Clean,
         false => CommandOutcome::Flawed,
     };
     for losses in &merged.losses {
-        done = read_args::finish_with(&losses.damaged, &losses.unverified, LostNameCounts::default(), done)?;
+        outcome =
+            read_args::finish_with(&losses.damaged, &losses.unverified, LostNameCounts::default(), outcome)?;
     }
     if merged.run.stopped {
         return Err(CommandFailure::Error("stopped; the same command resumes from here".to_owned()));
     }
-    Ok(done)
+    Ok(outcome)
 }
 
-/// The account as JSON. `gaps` lists the gaps of the tapes, and `lost` counts those of packets.
+/// Prints the account as JSON. `gaps` lists the gaps of the tapes, and `lost` counts the gaps of packets.
 fn print_account(merged: &TapeMergeOutcome, elapsed_s: f64) -> Result<(), CommandFailure> {
     let mut account = serde_json::to_value(&merged.run.summary)?;
     if merged.run.summary.gaps > 0 {

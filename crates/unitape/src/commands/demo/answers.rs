@@ -30,8 +30,8 @@ pub struct DemoAnswers {
 }
 
 /// Asks. The plot is of `instrument`.
-pub fn ask(place: &DemoDirectory, alerts: usize, instrument: &str) -> Result<DemoAnswers, CommandFailure> {
-    let banks = place.banks();
+pub fn ask(demo_dir: &DemoDirectory, alerts: usize, instrument: &str) -> Result<DemoAnswers, CommandFailure> {
+    let banks = demo_dir.banks();
     fs::create_dir_all(&banks).map_err(|e| super::demo_directory::directory_failure("make", &banks, &e))?;
     let (events, truth, tape) = (banks.join("banks.jsonl"), banks.join("truth.jsonl"), banks.join("tape"));
     let text = |path: &PathBuf| path.display().to_string();
@@ -56,7 +56,8 @@ pub fn ask(place: &DemoDirectory, alerts: usize, instrument: &str) -> Result<Dem
         .map_err(|e| super::demo_directory::directory_failure("read", &truth, &e))?;
     let prices_differ = first_difference(&best, &truth);
 
-    let (cases, alert_tape, watched) = (text(&place.cases()), text(&place.alerts()), text(&place.tape()));
+    let (cases, alert_tape, watched) =
+        (text(&demo_dir.cases()), text(&demo_dir.alerts()), text(&demo_dir.tape()));
     call(&["case", "ingest", &alert_tape, "--tape", &watched, "--cases", &cases, "--json"])?;
     let list = call(&["case", "list", "--cases", &cases, "--limit", "1000", "--json"])?;
     let list: Vec<Value> = list.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -69,11 +70,11 @@ pub fn ask(place: &DemoDirectory, alerts: usize, instrument: &str) -> Result<Dem
     let spoofing =
         list.iter().find(|case| case["scenario"] == "spoofing").map(|case| case["case"].to_string());
     let page = spoofing.map(|number| -> Result<PathBuf, CommandFailure> {
-        let page = place.dir.join("case.html");
+        let page = demo_dir.dir.join("case.html");
         call(&["case", "export", &number, "--cases", &cases, "--tape", &watched, "--html", &text(&page)])?;
         Ok(page)
     });
-    let (plot, plot_differs) = plot(place, instrument)?;
+    let (plot, plot_differs) = plot(demo_dir, instrument)?;
     Ok(DemoAnswers {
         bank_events: account["events"].as_u64().unwrap_or(0),
         best_prices: best.lines().count() as u64,
@@ -88,8 +89,11 @@ pub fn ask(place: &DemoDirectory, alerts: usize, instrument: &str) -> Result<Dem
 
 /// Plots best prices in Python; returns the file, and where its rows are not those of the tape. Without Python, or without the
 /// packages that the plot needs, there is no file.
-fn plot(place: &DemoDirectory, instrument: &str) -> Result<(Option<PathBuf>, Vec<String>), CommandFailure> {
-    let (file, tape) = (place.dir.join("plot.svg"), place.tape().display().to_string());
+fn plot(
+    demo_dir: &DemoDirectory,
+    instrument: &str,
+) -> Result<(Option<PathBuf>, Vec<String>), CommandFailure> {
+    let (file, tape) = (demo_dir.dir.join("plot.svg"), demo_dir.tape().display().to_string());
     let ran = Command::new("python3")
         .args(["-c", PLOT, &tape, instrument])
         .arg(&file)
@@ -108,10 +112,10 @@ fn plot(place: &DemoDirectory, instrument: &str) -> Result<(Option<PathBuf>, Vec
     }
     let plotted = last_json(&String::from_utf8_lossy(&ran.stdout))?;
     let rows = call(&["tape", "cat", &tape, "--schema", "bbo", "--instr", instrument, "--json"])?;
-    let wanted = rows.lines().count() as u64;
-    let differs = match plotted["quotes"].as_u64() == Some(wanted) {
+    let expected_quotes = rows.lines().count() as u64;
+    let differs = match plotted["quotes"].as_u64() == Some(expected_quotes) {
         true => Vec::new(),
-        false => vec![format!("{} quotes in the plot, {wanted} on the tape", plotted["quotes"])],
+        false => vec![format!("{} quotes in the plot, {expected_quotes} on the tape", plotted["quotes"])],
     };
     Ok((Some(file), differs))
 }

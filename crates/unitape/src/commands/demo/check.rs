@@ -17,50 +17,52 @@ pub struct DemoCheck {
 }
 
 impl DemoCheck {
-    /// A check with what it found.
-    pub fn new(what: impl Into<String>, differs: Vec<String>) -> Self {
-        Self { what: what.into(), differs }
+    /// Makes a check with the differences that it found.
+    pub fn new(condition: impl Into<String>, differs: Vec<String>) -> Self {
+        Self { what: condition.into(), differs }
     }
 
-    /// Whether it holds.
+    /// Returns whether the check holds.
     pub fn holds(&self) -> bool {
         self.differs.is_empty()
     }
 }
 
-/// For each planted scene the place of its alert in `found`; and what was missed, or found without being planted.
-pub fn scenes(planted: &[WashTradePair], found: &[ExplainedAlert]) -> (Vec<Option<usize>>, Vec<String>) {
-    let mut free: Vec<usize> = (0..found.len()).collect();
+/// Matches each planted scene with the index of its alert in `alerts`. Also lists the missed scenes and the alerts that
+/// were not planted.
+pub fn scenes(planted: &[WashTradePair], alerts: &[ExplainedAlert]) -> (Vec<Option<usize>>, Vec<String>) {
+    let mut free: Vec<usize> = (0..alerts.len()).collect();
     let mut differs = Vec::new();
     let mut matched = Vec::with_capacity(planted.len());
     for scene in planted {
-        let at = free.iter().position(|&n| is_of(&found[n], scene));
-        matched.push(at.map(|at| free.remove(at)));
-        if at.is_none() {
+        let free_index = free.iter().position(|&n| is_of(&alerts[n], scene));
+        matched.push(free_index.map(|index| free.remove(index)));
+        if free_index.is_none() {
             let legs = legs(scene).join(" + ");
             differs.push(format!("no alert for {} of {}: {legs}", scene.arm, key_of(&scene.key)));
         }
     }
     for n in free {
-        let f = &found[n];
+        let f = &alerts[n];
         let (key, legs) = (f.key.join(" "), f.legs.join(" + "));
         differs.push(format!("{} {} of {key} was not planted: {legs}", f.scenario, f.arm));
     }
     (matched, differs)
 }
 
-/// For each label of the simulated day the place of its alert in `found`; and which labels have none.
-pub fn labels(labels: &[AlertLabel], found: &[ExplainedAlert]) -> (Vec<Option<usize>>, Vec<String>) {
+/// Matches each label of the simulated day with the index of its alert in `alerts`. Also lists the labels without an
+/// alert.
+pub fn labels(labels: &[AlertLabel], alerts: &[ExplainedAlert]) -> (Vec<Option<usize>>, Vec<String>) {
     let is_of = |f: &ExplainedAlert, label: &AlertLabel| {
         f.scenario == label.scenario && f.ts == label.ts as i64 && f.key.iter().eq(values(&label.key))
     };
-    let matched: Vec<_> = labels.iter().map(|l| found.iter().position(|f| is_of(f, l))).collect();
-    let without = labels.iter().zip(&matched).filter(|(_, at)| at.is_none());
-    let differs = without.map(|(l, _)| format!("no alert for {} of {}", l.scenario, key(l))).collect();
+    let matched: Vec<_> = labels.iter().map(|l| alerts.iter().position(|f| is_of(f, l))).collect();
+    let missed_labels = labels.iter().zip(&matched).filter(|(_, index)| index.is_none());
+    let differs = missed_labels.map(|(l, _)| format!("no alert for {} of {}", l.scenario, key(l))).collect();
     (matched, differs)
 }
 
-/// The key of a label in one line.
+/// Writes the key of a label on one line.
 pub fn key(label: &AlertLabel) -> String {
     key_of(&label.key)
 }
@@ -73,63 +75,67 @@ fn key_of(key: &AlertLabelKey) -> String {
     values(key).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Near misses with an execution that an alert names as evidence.
-pub fn near_miss_alerts(near_misses: &[WashTradePair], found: &[ExplainedAlert]) -> Vec<String> {
-    let accused = |leg: &String| found.iter().any(|f| f.legs.contains(leg));
+/// Lists the near misses with an execution that an alert names as evidence.
+pub fn near_miss_alerts(near_misses: &[WashTradePair], alerts: &[ExplainedAlert]) -> Vec<String> {
+    let accused = |leg: &String| alerts.iter().any(|f| f.legs.contains(leg));
     let guilty = near_misses.iter().filter(|scene| legs(scene).iter().any(accused));
     guilty.map(|scene| format!("a near miss raised an alert: {}", legs(scene).join(" + "))).collect()
 }
 
-/// Compares recorded alerts with those of a replay; `place` says where they were recorded.
-pub fn alerts(place: &str, recorded: &[Alert], replayed: &[Alert]) -> Vec<String> {
+/// Compares recorded alerts with replayed alerts. `location` names the place of the recorded alerts.
+pub fn alerts(location: &str, recorded: &[Alert], replayed: &[Alert]) -> Vec<String> {
     let mut differs = Vec::new();
     if recorded.len() != replayed.len() {
-        differs.push(format!("{} alerts {place}, {} replayed", recorded.len(), replayed.len()));
+        differs.push(format!("{} alerts {location}, {} replayed", recorded.len(), replayed.len()));
     }
     for (n, (a, b)) in recorded.iter().zip(replayed).enumerate().filter(|(_, (a, b))| a != b) {
-        differs.push(format!("alert {n}: {place} {a:?}, replayed {b:?}"));
+        differs.push(format!("alert {n}: {location} {a:?}, replayed {b:?}"));
     }
     differs
 }
 
-/// Whether every message is an event, in quarantine, a duplicate or ignored, and as many of each as there must be; of
-/// `others` somebody else knows.
+/// Checks that every message is an event, quarantined, a duplicate or ignored, in the expected numbers. The feeds in
+/// `uncounted_feeds` are checked elsewhere.
 pub fn account(
     summary: &AccountSummary,
     picture: &TapeOverview,
     counted: &[(&str, ExpectedFeedCounts)],
     sizes: &BTreeMap<String, u64>,
-    others: &[&str],
+    uncounted_feeds: &[&str],
 ) -> Vec<String> {
     let mut differs = Vec::new();
-    let mut same = |what: String, is: u64, must: u64| {
+    let mut check_equal = |label: String, is: u64, must: u64| {
         if is != must {
-            differs.push(format!("{what}: {is}, but it must be {must}"));
+            differs.push(format!("{label}: {is}, but it must be {must}"));
         }
     };
-    same("feeds".to_owned(), summary.by_feed.len() as u64, (counted.len() + others.len()) as u64);
+    check_equal(
+        "feeds".to_owned(),
+        summary.by_feed.len() as u64,
+        (counted.len() + uncounted_feeds.len()) as u64,
+    );
     for (feed, must) in counted {
         let is = summary.by_feed.get(*feed).cloned().unwrap_or_default();
         let sum = is.with_events + is.quarantined + is.duplicates + is.ignored;
-        same(format!("{feed}: with events + quarantined + duplicates + ignored"), sum, is.messages);
-        same(format!("{feed}: messages"), is.messages, must.messages);
-        same(format!("{feed}: quarantined"), is.quarantined, must.quarantined);
-        same(format!("{feed}: duplicates"), is.duplicates, 0);
-        same(format!("{feed}: ignored"), is.ignored, must.ignored);
-        same(format!("{feed}: bytes"), is.bytes, sizes.get(*feed).copied().unwrap_or(0));
-        same(format!("{feed}: read to its end"), is.complete.into(), 1);
+        check_equal(format!("{feed}: with events + quarantined + duplicates + ignored"), sum, is.messages);
+        check_equal(format!("{feed}: messages"), is.messages, must.messages);
+        check_equal(format!("{feed}: quarantined"), is.quarantined, must.quarantined);
+        check_equal(format!("{feed}: duplicates"), is.duplicates, 0);
+        check_equal(format!("{feed}: ignored"), is.ignored, must.ignored);
+        check_equal(format!("{feed}: bytes"), is.bytes, sizes.get(*feed).copied().unwrap_or(0));
+        check_equal(format!("{feed}: read to its end"), is.complete.into(), 1);
         let nothing = BTreeMap::new();
         let on_tape = picture.by_feed.get(*feed).unwrap_or(&nothing);
         let names: std::collections::BTreeSet<&String> = on_tape.keys().chain(must.by_kind.keys()).collect();
         for kind in names {
-            let count = |of: &BTreeMap<String, u64>| of.get(kind).copied().unwrap_or(0);
-            same(format!("{feed}: {kind} events"), count(on_tape), count(&must.by_kind));
+            let count = |counts: &BTreeMap<String, u64>| counts.get(kind).copied().unwrap_or(0);
+            check_equal(format!("{feed}: {kind} events"), count(on_tape), count(&must.by_kind));
         }
     }
     differs
 }
 
-/// Whether the last best bids and offers are those of the books that made them.
+/// Checks that the last best bids and offers equal the last prices of the books that made them.
 pub fn last_bbo(truth: &[LastBbo], books: &[PriceHistory]) -> Vec<String> {
     let mut differs = Vec::new();
     if truth.len() != books.len() {
@@ -151,7 +157,7 @@ pub fn last_bbo(truth: &[LastBbo], books: &[PriceHistory]) -> Vec<String> {
     differs
 }
 
-/// Whether quarantine holds what is bad, by reason.
+/// Checks that quarantine holds the bad messages, by reason.
 pub fn reasons(truth: &DropCopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
     let bad = truth.totals.bad;
     let must: BTreeMap<String, u64> = [
@@ -167,12 +173,12 @@ pub fn reasons(truth: &DropCopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<St
     if must == *reasons { Vec::new() } else { vec![format!("{reasons:?} in quarantine, {must:?} made")] }
 }
 
-fn is_of(found: &ExplainedAlert, scene: &WashTradePair) -> bool {
-    found.scenario == scene.scenario
-        && found.arm == scene.arm
-        && found.key.iter().eq(values(&scene.key))
-        && found.ts == scene.ts as i64
-        && found.legs == legs(scene)
+fn is_of(alert: &ExplainedAlert, scene: &WashTradePair) -> bool {
+    alert.scenario == scene.scenario
+        && alert.arm == scene.arm
+        && alert.key.iter().eq(values(&scene.key))
+        && alert.ts == scene.ts as i64
+        && alert.legs == legs(scene)
 }
 
 fn legs(scene: &WashTradePair) -> [String; 2] {

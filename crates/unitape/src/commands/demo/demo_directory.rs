@@ -42,16 +42,16 @@ impl DemoDirectory {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let what =
+                let message =
                     format!("another demo is running in {}; say --dir for a second one", dir.display());
-                return Err(CommandFailure::Error(what));
+                return Err(CommandFailure::Error(message));
             }
             Err(TryLockError::Error(e)) => return Err(directory_failure("lock", &mark, &e)),
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
-        let place = Self { dir, _mark: file };
-        let feeds_and_tapes = [place.feeds(), place.tape(), place.alerts(), place.banks()];
-        let rest = [place.cases(), place.store(), place.server()];
+        let demo_dir = Self { dir, _mark: file };
+        let feeds_and_tapes = [demo_dir.feeds(), demo_dir.tape(), demo_dir.alerts(), demo_dir.banks()];
+        let rest = [demo_dir.cases(), demo_dir.store(), demo_dir.server()];
         for old in feeds_and_tapes.iter().chain(&rest) {
             match fs::remove_dir_all(old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -60,49 +60,49 @@ impl DemoDirectory {
                 _ => {}
             }
         }
-        fs::create_dir(place.feeds()).map_err(|e| directory_failure("make", &place.feeds(), &e))?;
-        Ok(place)
+        fs::create_dir(demo_dir.feeds()).map_err(|e| directory_failure("make", &demo_dir.feeds(), &e))?;
+        Ok(demo_dir)
     }
 
-    /// Directory of the feeds.
+    /// Returns the directory of the feeds.
     pub fn feeds(&self) -> PathBuf {
         self.dir.join("feeds")
     }
 
-    /// Directory of the tape.
+    /// Returns the directory of the tape.
     pub fn tape(&self) -> PathBuf {
         self.dir.join("tape")
     }
 
-    /// Directory of the alert tape.
+    /// Returns the directory of the alert tape.
     pub fn alerts(&self) -> PathBuf {
         self.dir.join("alerts")
     }
 
-    /// Directory of the cases.
+    /// Returns the directory of the cases.
     pub fn cases(&self) -> PathBuf {
         self.dir.join("cases")
     }
 
-    /// Directory of the simulated banks and their tape.
+    /// Returns the directory of the simulated banks and their tape.
     pub fn banks(&self) -> PathBuf {
         self.dir.join("banks")
     }
 
-    /// Directory of the sealed days.
+    /// Returns the directory of the sealed days.
     pub fn store(&self) -> PathBuf {
         self.dir.join("store")
     }
 
-    /// Directory of the users and entitlements of the data server.
+    /// Returns the directory of the data server's users and entitlements.
     pub fn server(&self) -> PathBuf {
         self.dir.join("server")
     }
 }
 
-/// An error of the file system with its place.
-pub fn directory_failure(what: &str, path: &Path, error: &std::io::Error) -> CommandFailure {
-    CommandFailure::Error(format!("cannot {what} {}: {error}", path.display()))
+/// Makes the failure for a file system error, with the action and the path.
+pub fn directory_failure(action: &str, path: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::Error(format!("cannot {action} {}: {error}", path.display()))
 }
 
 const MARK: &str = "unitape-demo.txt";
@@ -117,12 +117,12 @@ mod tests {
 
     fn refused(dir: &Path) -> String {
         match DemoDirectory::prepare(Some(dir)) {
-            Err(CommandFailure::Error(what)) => what,
+            Err(CommandFailure::Error(message)) => message,
             other => panic!("{other:?}"),
         }
     }
 
-    /// A demo that cleans up a directory of somebody's work is the last one they try.
+    /// Fails if the demo cleans up a directory with somebody's work.
     #[test]
     fn what_is_not_a_demos_stays() {
         let temp = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(fs::read_to_string(temp.path().join(MARK)).unwrap(), "notes");
     }
 
-    /// Two demos at once would cut off each other's tape.
+    /// Fails if two demos run at once, because they would cut off each other's tape.
     #[test]
     fn one_demo_at_a_time() {
         let temp = tempfile::tempdir().unwrap();

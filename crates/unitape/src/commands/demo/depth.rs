@@ -82,7 +82,7 @@ pub struct LineArrivals {
 struct PacketCopies {
     /// By line.
     headers: [u16; 2],
-    whole: bool,
+    is_complete: bool,
 }
 
 /// Packets of a channel and partition, by their numbers.
@@ -90,11 +90,11 @@ type PacketStreams = BTreeMap<(ExchangeChannel, u32), Vec<PacketCopies>>;
 
 /// Writes configuration, templates and capture.
 pub fn write(
-    place: &DemoDirectory,
+    demo_dir: &DemoDirectory,
     seconds: u64,
     to_file: impl FnOnce(&Path, u64, &mut CaptureMaker) -> Result<(), CommandFailure>,
 ) -> Result<ExchangeTruth, CommandFailure> {
-    let config = place.feeds().join("depth.toml");
+    let config = demo_dir.feeds().join("depth.toml");
     // As in the examples, but with the templates beside it.
     let text = include_str!("../../../../../examples/feeds/box.toml").replace("../../vectors/fast/box/", "");
     let files = [
@@ -104,10 +104,10 @@ pub fn write(
         ("depth.toml", &text),
     ];
     for (name, text) in files {
-        let path = place.feeds().join(name);
+        let path = demo_dir.feeds().join(name);
         fs::write(&path, text).map_err(|e| directory_failure("write", &path, &e))?;
     }
-    let capture = place.feeds().join("depth.pcap");
+    let capture = demo_dir.feeds().join("depth.pcap");
     let mut making = CaptureMaker {
         exchange: Exchange::new(exchange_config(seconds), &ChannelTemplates::shipped())?,
         streams: PacketStreams::new(),
@@ -127,7 +127,7 @@ pub fn write(
     })
 }
 
-/// The exchange, as determined: two lines of everything, and a receiver that comes late.
+/// Returns the fixed configuration of the exchange: two lines of everything, and a receiver that comes late.
 fn exchange_config(seconds: u64) -> ExchangeConfig {
     ExchangeConfig {
         seed: 20_111_124,
@@ -179,7 +179,7 @@ impl CaptureMaker {
                 self.damaged.push(end - packet.bytes.len() as u64..end);
             }
             self.end_ns = packet.ts_ns;
-            take(&mut self.streams, &packet);
+            count_copy(&mut self.streams, &packet);
             if bytes.len() > CHUNK {
                 out.write_all(&bytes)?;
                 written += bytes.len() as u64;
@@ -191,7 +191,7 @@ impl CaptureMaker {
 }
 
 /// Counts a copy.
-fn take(streams: &mut PacketStreams, packet: &DeliveredPacket) {
+fn count_copy(streams: &mut PacketStreams, packet: &DeliveredPacket) {
     let stream = streams.entry((packet.channel, packet.partition)).or_default();
     let number = packet.number as usize;
     if stream.len() <= number {
@@ -199,54 +199,57 @@ fn take(streams: &mut PacketStreams, packet: &DeliveredPacket) {
     }
     // A header that is whole is a message of its own, so that damage after it begins after it.
     stream[number].headers[packet.line as usize] += u16::from(packet.sound > 0);
-    stream[number].whole |= packet.sound == packet.bytes.len();
+    stream[number].is_complete |= packet.sound == packet.bytes.len();
 }
 
-/// The arrivals, by channel.
+/// Counts the arrivals by channel.
 fn came(streams: &PacketStreams) -> [ChannelArrivals; 3] {
     let mut all: [ChannelArrivals; 3] = Default::default();
     for ((channel, _), stream) in streams {
         let came = &mut all[*channel as usize];
-        came.lost += gaps(stream.iter().map(|copies| copies.whole));
+        came.lost += gaps(stream.iter().map(|copies| copies.is_complete));
         came.unheard += gaps(stream.iter().map(|copies| copies.headers != [0; 2]));
         for line in [ExchangeLine::A as usize, ExchangeLine::B as usize] {
-            let of = &mut came.lines[line];
+            let line_arrivals = &mut came.lines[line];
             let copies = || stream.iter().map(|copies| u64::from(copies.headers[line]));
-            of.packets += copies().sum::<u64>();
-            of.twice += copies().map(|n| n.saturating_sub(1)).sum::<u64>();
+            line_arrivals.packets += copies().sum::<u64>();
+            line_arrivals.twice += copies().map(|n| n.saturating_sub(1)).sum::<u64>();
             // All that any line brought, or jumped over, is what each should have.
             let heard = |copies: &PacketCopies| copies.headers != [0; 2];
             if let (Some(first), Some(last)) = (stream.iter().position(heard), stream.iter().rposition(heard))
                 && copies().any(|n| n > 0)
             {
-                of.missed += copies().take(last + 1).skip(first).filter(|n| *n == 0).count() as u64;
+                line_arrivals.missed +=
+                    copies().take(last + 1).skip(first).filter(|n| *n == 0).count() as u64;
             }
         }
     }
     all
 }
 
-/// How many are not there between the first that is and the last.
-fn gaps(there: impl Iterator<Item = bool>) -> u64 {
-    let there: Vec<bool> = there.collect();
-    let (Some(first), Some(last)) = (there.iter().position(|t| *t), there.iter().rposition(|t| *t)) else {
+/// Counts the missing packets between the first and the last packet that arrived.
+fn gaps(presence: impl Iterator<Item = bool>) -> u64 {
+    let presence_flags: Vec<bool> = presence.collect();
+    let (Some(first), Some(last)) =
+        (presence_flags.iter().position(|t| *t), presence_flags.iter().rposition(|t| *t))
+    else {
         return 0;
     };
-    there[first..last].iter().filter(|t| !**t).count() as u64
+    presence_flags[first..last].iter().filter(|t| !**t).count() as u64
 }
 
-/// The current books of the exchange.
+/// Returns the current books of the exchange.
 fn books(exchange: &Exchange) -> Vec<ExpectedBook> {
     let (world, truth) = (exchange.world(), exchange.truth());
-    let of = |(place, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {
-        let now = truth.current_moment(place)?;
-        let unit = 10i64.pow((9 + i32::from(world.product_of(place).exponent)) as u32);
+    let book_of = |(index, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {
+        let now = truth.current_moment(index)?;
+        let unit = 10i64.pow((9 + i32::from(world.product_of(index).exponent)) as u32);
         let side = |levels: &[ExchangeLevel]| {
             levels.iter().map(|l| (l.px * unit, u64::from(l.qty), l.orders)).collect()
         };
         Some(ExpectedBook { instr: instrument.id.to_string(), sides: [side(&now.bids), side(&now.offers)] })
     };
-    world.instruments.iter().enumerate().filter_map(of).collect()
+    world.instruments.iter().enumerate().filter_map(book_of).collect()
 }
 
 const MESSAGE_BYTES_ABOUT: u64 = 320;
@@ -256,7 +259,7 @@ const CHUNK: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    /// The demo holds the handler's figures against these.
+    /// Fails if the expected figures are wrong, because the demo compares the handler's figures with them.
     #[test]
     fn what_came_is_counted_by_number() {
         assert_eq!(gaps([false, false, true, false, true, true, false].into_iter()), 1);
@@ -266,7 +269,7 @@ mod tests {
             let to = "239.0.0.1:1".parse().unwrap();
             let channel = ExchangeChannel::Incremental;
             let bytes = vec![0; 9];
-            take(
+            count_copy(
                 &mut streams,
                 &DeliveredPacket { channel, line, partition: 1, to, number, ts_ns: 0, bytes, sound },
             );

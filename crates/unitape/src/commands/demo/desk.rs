@@ -18,12 +18,12 @@ struct DemoAccount {
 
 /// Makes two accounts, and serves the desk until `stop`.
 pub fn serve(
-    place: &DemoDirectory,
+    demo_dir: &DemoDirectory,
     listen: &ListenArgs,
     stop: &Arc<AtomicBool>,
     json: bool,
 ) -> output::Result {
-    let users = place.cases().join("users.toml");
+    let users = demo_dir.cases().join("users.toml");
     let mut accounts = Vec::new();
     for (name, role) in [("anna", Role::Analyst), ("sam", Role::Supervisor)] {
         let password = random_password()?;
@@ -38,9 +38,9 @@ pub fn serve(
         accounts.push(DemoAccount { name, role, password });
     }
     let options = DeskOptions {
-        tape: place.tape(),
-        alerts: place.alerts(),
-        cases: place.cases(),
+        tape: demo_dir.tape(),
+        alerts: demo_dir.alerts(),
+        cases: demo_dir.cases(),
         users,
         listen: listen.listen,
     };

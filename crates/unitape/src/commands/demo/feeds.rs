@@ -52,34 +52,38 @@ pub struct MarketTruth {
 /// Scenarios that the simulated day holds scenes of: those that the watch knows.
 const PLANTED: [Scenario; 3] = [Scenario::Spoofing, Scenario::OrderToTradeRatio, Scenario::WashTrade];
 
-/// Writes all feeds below `demo_directory`, the made ones with a progress bar.
-pub fn write(place: &DemoDirectory, seconds: u64, stop: &AtomicBool) -> Result<WrittenFeeds, CommandFailure> {
+/// Writes all feeds below `demo_dir`, the generated feeds with a progress bar.
+pub fn write(
+    demo_dir: &DemoDirectory,
+    seconds: u64,
+    stop: &AtomicBool,
+) -> Result<WrittenFeeds, CommandFailure> {
     let mut feeds = Vec::new();
     for sample in &SAMPLES {
         let mut files = Vec::new();
         for (name, bytes) in sample.files {
-            let path = place.feeds().join(name);
+            let path = demo_dir.feeds().join(name);
             fs::write(&path, bytes).map_err(|e| directory_failure("write", &path, &e))?;
             files.push(path);
         }
         feeds.push(feed(sample.feed, sample.format, sample.mapping, files)?);
     }
-    let about = seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT;
-    let orders = place.feeds().join("orders.fix");
+    let order_bytes = seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT;
+    let orders = demo_dir.feeds().join("orders.fix");
     let mut copy = DropCopy::new(flow_config(seconds), NOISE)?.to_close();
-    let truth = write_file("make orders", &orders, about, stop, |out| copy.write_fix(out))?;
+    let truth = write_file("make orders", &orders, order_bytes, stop, |out| copy.write_fix(out))?;
     feeds.push(feed(ORDERS, "fix", "fix44-orders", vec![orders])?);
 
     let day = day_config(seconds);
-    let about = day.events * EVENT_BYTES_ABOUT;
-    let path = place.feeds().join("market.jsonl");
+    let market_bytes = day.events * EVENT_BYTES_ABOUT;
+    let path = demo_dir.feeds().join("market.jsonl");
     let mut sim = Sim::new(day)?;
-    write_file("make market", &path, about, stop, |out| write_day(&mut sim, out))?;
+    write_file("make market", &path, market_bytes, stop, |out| write_day(&mut sim, out))?;
     feeds.push(feed(MARKET, "events", "", vec![path])?);
     let labels = sim.labels().into_iter().cloned().collect();
     let market = MarketTruth { labels, near_misses: sim.near_misses().len() };
-    let depth = depth::write(place, seconds, |path, about, making| {
-        write_file("make depth", path, about, stop, |out| making.write(out))
+    let depth = depth::write(demo_dir, seconds, |path, depth_bytes, making| {
+        write_file("make depth", path, depth_bytes, stop, |out| making.write(out))
     })?;
     let config = depth.config.display().to_string();
     feeds.push(feed(DEPTH, "fast", &config, vec![depth.capture.clone()])?);
@@ -102,7 +106,7 @@ pub fn count_order_flow(truth: &DropCopyTruth) -> ExpectedFeedCounts {
     ExpectedFeedCounts { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
 }
 
-/// The order flow: the same bytes for the same number of seconds, on every machine.
+/// Returns the configuration of the order flow. The same number of seconds gives the same bytes on every machine.
 fn flow_config(seconds: u64) -> SimConfig {
     SimConfig {
         seed: 20_111_124,
@@ -120,7 +124,7 @@ fn flow_config(seconds: u64) -> SimConfig {
 
 const NOISE: InjectedNoiseConfig = InjectedNoiseConfig { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
 
-/// The simulated day, as determined. It has auctions, halts, news and payments beside its orders.
+/// Returns the fixed configuration of the simulated day. It has auctions, halts, news and payments beside its orders.
 fn day_config(seconds: u64) -> SimConfig {
     let each = |n| PLANTED.into_iter().map(|s| (s, n)).collect();
     SimConfig {
@@ -152,11 +156,11 @@ fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<
     Ok(FileFeed { name: name.to_owned(), format: Format::from_names(format, mapping)?, files })
 }
 
-/// Makes a file of `about` this many bytes with a progress bar.
+/// Makes a file of about `expected_bytes` bytes with a progress bar.
 fn write_file<T>(
-    what: &str,
+    label: &str,
     path: &std::path::Path,
-    about: u64,
+    expected_bytes: u64,
     stop: &AtomicBool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
 ) -> Result<T, CommandFailure> {
@@ -165,8 +169,8 @@ fn write_file<T>(
     let sink = CountingFile { file: File::create(path).map_err(fail)?, written: &written, stop };
     let mut sink = BufWriter::with_capacity(1 << 16, sink);
     // Relaxed: figures for people.
-    let position = || (written.load(Ordering::Relaxed), about);
-    output::with_progress(what, position, String::new, || {
+    let position = || (written.load(Ordering::Relaxed), expected_bytes);
+    output::with_progress(label, position, String::new, || {
         let made = write(&mut sink)?;
         sink.flush()?;
         Ok(made)

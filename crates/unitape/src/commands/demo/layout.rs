@@ -1,6 +1,6 @@
 //! Tables, paragraphs and a little colour for a terminal of 100 columns.
 
-use crate::output::plain;
+use crate::output::escape_line;
 use std::io::IsTerminal;
 
 /// Columns that all output fits into.
@@ -18,22 +18,22 @@ impl TextPaint {
         Self(std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb)
     }
 
-    /// A heading.
+    /// Paints a heading.
     pub fn bold(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    /// Text of lesser weight.
+    /// Paints text of lesser weight.
     pub fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
 
-    /// As it must be.
+    /// Paints a good result.
     pub fn good(self, text: &str) -> String {
         self.wrap("32", text)
     }
 
-    /// As it must not be.
+    /// Paints a bad result.
     pub fn bad(self, text: &str) -> String {
         self.wrap("1;31", text)
     }
@@ -51,7 +51,7 @@ pub struct TextTable {
 }
 
 impl TextTable {
-    /// A table with these headings; a heading that begins with `>` is aligned right, as are the cells under it.
+    /// Makes a table with these headings. A heading that begins with `>` is aligned right, with the cells under it.
     pub fn new(head: &[&'static str]) -> Self {
         Self { head: head.to_vec(), rows: Vec::new() }
     }
@@ -59,10 +59,10 @@ impl TextTable {
     /// Adds a row, escaped: what feeds say must not write beyond its cell.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.head.len(), "a cell for every heading");
-        self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
+        self.rows.push(cells.iter().map(|cell| escape_line(cell).into_owned()).collect());
     }
 
-    /// The lines, indented by two.
+    /// Writes the lines of the table, indented by two.
     pub fn lines(&self, paint: TextPaint) -> Vec<String> {
         let titles: Vec<String> = self.head.iter().map(|h| h.trim_start_matches('>').to_owned()).collect();
         let width = |column: usize| {
@@ -101,10 +101,10 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A word for the shell, in quotes where it needs them.
+/// Quotes a word for the shell if it needs quotes.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    let is_safe_char = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !word.is_empty() && word.chars().all(is_safe_char) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

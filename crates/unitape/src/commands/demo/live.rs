@@ -78,7 +78,7 @@ impl Drop for RaiseOnDrop<'_> {
 mod tests {
     use super::*;
 
-    /// A writer that fails before there is a tape once left the follower waiting for it.
+    /// Fails if the follower waits for a tape whose writer has failed before it made the tape.
     #[test]
     fn a_failed_writer_ends_the_watch() {
         let temp = tempfile::tempdir().unwrap();

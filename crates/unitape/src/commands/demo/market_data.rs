@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 /// Instruments shown.
 const SHOWN: usize = 6;
 
-/// For people.
+/// Writes the market data for people.
 pub fn lines(story: &DemoResults, paint: TextPaint) -> Vec<String> {
     let mut lines = Vec::new();
-    let about = "FAST on two lines; the first good copy of each packet wins";
-    section(&mut lines, paint, "Market data", about);
+    let summary = "FAST on two lines; the first good copy of each packet wins";
+    section(&mut lines, paint, "Market data", summary);
     lines.extend(table(story).lines(paint));
-    let (loss, stats) = (&story.held.loss, &story.held.stats);
-    let sum =
-        |of: fn(&unitape_marketdata::engine::ChannelStats) -> u64| stats.channels.iter().map(of).sum::<u64>();
+    let (loss, stats) = (&story.market_data.loss, &story.market_data.stats);
+    let sum = |counter: fn(&unitape_marketdata::engine::ChannelStats) -> u64| {
+        stats.channels.iter().map(counter).sum::<u64>()
+    };
     let ms = |ns: i64| (ns as f64 / 1e6).round() as u64;
     lines.push(format!(
         "  {} packets that one line did not bring came on the other; {} came on neither, with {} messages",
@@ -33,7 +34,7 @@ pub fn lines(story: &DemoResults, paint: TextPaint) -> Vec<String> {
     ));
     lines.push(String::new());
     lines.extend(best(story).lines(paint));
-    let all = story.held.courses.len();
+    let all = story.market_data.courses.len();
     more(&mut lines, all, SHOWN, "the most active", "books by level are on the tape", paint);
     lines
 }
@@ -51,15 +52,15 @@ fn table(story: &DemoResults) -> TextTable {
         ">on neither",
     ];
     let mut table = TextTable::new(&head);
-    for channel in &story.held.stats.channels {
+    for channel in &story.market_data.stats.channels {
         for (n, line) in channel.lines.iter().enumerate() {
-            let [name, neither] = match n {
+            let [name, lost_text] = match n {
                 0 => [channel.name.clone(), grouped(channel.lost)],
                 _ => [String::new(), String::new()],
             };
             let counts = [line.packets, line.first, line.twice, line.missed, line.reordered, line.corrupt];
             let cells =
-                [name, ["A", "B"][n].to_owned()].into_iter().chain(counts.map(grouped)).chain([neither]);
+                [name, ["A", "B"][n].to_owned()].into_iter().chain(counts.map(grouped)).chain([lost_text]);
             table.row(cells.collect());
         }
     }
@@ -69,28 +70,28 @@ fn table(story: &DemoResults) -> TextTable {
 fn best(story: &DemoResults) -> TextTable {
     let mut table =
         TextTable::new(&["instrument", "group", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
-    for c in story.held.courses.iter().take(SHOWN) {
+    for c in story.market_data.courses.iter().take(SHOWN) {
         let value = |n: usize| c.last.get(n).cloned().flatten().unwrap_or_else(|| "-".to_owned());
-        let group = story.held.groups.get(&c.instr).cloned().unwrap_or_default();
+        let group = story.market_data.groups.get(&c.instr).cloned().unwrap_or_default();
         let cells = [value(1), value(0), value(2), value(3), grouped(c.changes), c.sparkline()];
         table.row([c.instr.clone(), group].into_iter().chain(cells).collect());
     }
     table
 }
 
-/// The market data of the report as JSON.
+/// Writes the market data of the report as JSON.
 pub fn json(story: &DemoResults) -> Value {
-    let held = &story.held;
-    let products = held.stats.products;
+    let results = &story.market_data;
+    let products = results.stats.products;
     json!({
         "made": story.written.depth.faults,
-        "channels": held.stats.channels,
-        "loss": held.loss,
+        "channels": results.stats.channels,
+        "loss": results.loss,
         "snapshots": {
             "taken": products.snapshots, "old": products.snapshots_old, "spare": products.snapshots_spare,
         },
-        "instruments": held.tape.len(),
-        "levels": held.tape.values().flatten().map(|b| b.sides.iter().map(Vec::len).sum::<usize>()).sum::<usize>(),
-        "books": held.courses.iter().map(course_json).collect::<Vec<_>>(),
+        "instruments": results.tape.len(),
+        "levels": results.tape.values().flatten().map(|b| b.sides.iter().map(Vec::len).sum::<usize>()).sum::<usize>(),
+        "books": results.courses.iter().map(course_json).collect::<Vec<_>>(),
     })
 }

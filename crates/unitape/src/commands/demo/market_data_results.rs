@@ -75,7 +75,7 @@ pub fn read_results(
 
 type TapeReading = (BTreeMap<String, Option<ExpectedBook>>, Vec<PriceHistory>, PacketLossSummary);
 
-/// The tape in one pass: of this feed alone.
+/// Reads this feed's part of the tape in one pass.
 fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeReading, CommandFailure> {
     let Range { start, end } = *span_ns;
     let of_feed = account.sources.iter().filter(|source| source.feed == DEPTH);
@@ -113,13 +113,13 @@ fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeR
     }
     let name = |dict, id| books.names.name(dict, id).unwrap_or("?").to_owned();
     loss.left = since.into_keys().map(|id| name(NameKind::Instrument, id.0)).collect();
-    let (mut all, mut sorted) = (BTreeMap::new(), Vec::new());
+    let (mut all, mut histories) = (BTreeMap::new(), Vec::new());
     for id in books.books.listings() {
         let (listing, book) = (books.books.listing(id), books.books.book(id, Basis::Levels));
         let instr = name(NameKind::Instrument, listing.instrument().0);
-        let whole = !book.marks().contains(QuoteFlags::STALE) && listing.faults().total() == 0;
+        let is_complete = !book.marks().contains(QuoteFlags::STALE) && listing.faults().total() == 0;
         let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
-        all.insert(instr.clone(), whole.then(|| ExpectedBook { instr: instr.clone(), sides }));
+        all.insert(instr.clone(), is_complete.then(|| ExpectedBook { instr: instr.clone(), sides }));
         let Some(course) = courses.remove(&listing.instrument()) else { continue };
         let best = book.bbo();
         let side = |level: Option<PriceLevel>| {
@@ -127,10 +127,10 @@ fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeR
         };
         let venue = name(NameKind::Venue, listing.venue().into());
         let last = side(best.bid).into_iter().chain(side(best.ask)).collect();
-        sorted.push(PriceHistory { venue, instr, ts: book.ts().0, last, ..course });
+        histories.push(PriceHistory { venue, instr, ts: book.ts().0, last, ..course });
     }
-    sorted.sort_by(|a, b| (b.changes, &a.instr).cmp(&(a.changes, &b.instr)));
-    Ok((all, sorted, loss))
+    histories.sort_by(|a, b| (b.changes, &a.instr).cmp(&(a.changes, &b.instr)));
+    Ok((all, histories, loss))
 }
 
 fn rung(level: PriceLevel) -> ExpectedLevel {
@@ -145,9 +145,9 @@ fn count_status(
 ) {
     let mut scratch = [0; 36];
     let Some(EventValue::Text(state)) = event.field(EventField::State, &mut scratch) else { return };
-    let kept = |name| event.unmapped_fields().find(|(key, _)| *key == name).map(|(_, value)| value);
+    let find_unmapped = |name| event.unmapped_fields().find(|(key, _)| *key == name).map(|(_, value)| value);
     let range = || {
-        let number = |name| kept(name).and_then(|text| text.parse::<u64>().ok());
+        let number = |name| find_unmapped(name).and_then(|text| text.parse::<u64>().ok());
         number("from").zip(number("to")).map_or(0, |(from, to)| to + 1 - from)
     };
     match state {
@@ -164,73 +164,73 @@ fn count_status(
         }
         "missing" => loss.messages += range(),
         "lost" => {
-            let channel = kept("channel").unwrap_or("?").trim_matches('"').to_owned();
+            let channel = find_unmapped("channel").unwrap_or("?").trim_matches('"').to_owned();
             *loss.packets.entry(channel).or_default() += range();
         }
         _ => {}
     }
 }
 
-/// Where books are others than the exchange's.
+/// Lists the books that differ from the exchange's.
 pub fn books(
     truth: &[ExpectedBook],
-    whose: &str,
+    owner: &str,
     books: &BTreeMap<String, Option<ExpectedBook>>,
 ) -> Vec<String> {
     let mut differs = Vec::new();
     for must in truth {
         let instr = &must.instr;
         match books.get(instr) {
-            None => differs.push(format!("{whose} has no book of {instr}")),
-            Some(None) => differs.push(format!("{whose} has {instr} as stale, or with faults")),
+            None => differs.push(format!("{owner} has no book of {instr}")),
+            Some(None) => differs.push(format!("{owner} has {instr} as stale, or with faults")),
             Some(Some(is)) => {
                 for (word, is, must) in
                     [("bids", &is.sides[0], &must.sides[0]), ("asks", &is.sides[1], &must.sides[1])]
                 {
                     if is != must {
-                        differs.push(format!("{whose}, {instr}: {word} {is:?}, but {must:?}"));
+                        differs.push(format!("{owner}, {instr}: {word} {is:?}, but {must:?}"));
                     }
                 }
             }
         }
     }
-    let known = |instr: &String| truth.iter().any(|book| book.instr == *instr);
-    let others = books.keys().filter(|instr| !known(instr));
-    differs.extend(others.map(|instr| format!("{whose} has a book of {instr}, which nobody trades")));
+    let is_traded = |instr: &String| truth.iter().any(|book| book.instr == *instr);
+    let untraded_books = books.keys().filter(|instr| !is_traded(instr));
+    differs.extend(untraded_books.map(|instr| format!("{owner} has a book of {instr}, which nobody trades")));
     differs
 }
 
-/// Where the handler and the tape report something else than what arrived on the lines.
-pub fn lines(came: &[ChannelArrivals; 3], held: &MarketDataResults) -> Vec<String> {
+/// Lists the counts in which the handler or the tape differs from the packets that arrived on the lines.
+pub fn lines(came: &[ChannelArrivals; 3], results: &MarketDataResults) -> Vec<String> {
     let mut differs = Vec::new();
-    let mut same = |what: String, is: u64, must: u64| {
+    let mut check_equal = |label: String, is: u64, must: u64| {
         if is != must {
-            differs.push(format!("{what}: {is}, but {must} by the numbers"));
+            differs.push(format!("{label}: {is}, but {must} by the numbers"));
         }
     };
-    for (channel, must) in held.stats.channels.iter().zip(came) {
+    for (channel, must) in results.stats.channels.iter().zip(came) {
         let name = &channel.name;
         for (line, (is, must)) in ["A", "B"].into_iter().zip(channel.lines.iter().zip(&must.lines)) {
-            same(format!("{name}, line {line}: packets"), is.packets, must.packets);
-            same(format!("{name}, line {line}: twice"), is.twice, must.twice);
-            same(format!("{name}, line {line}: missed"), is.missed, must.missed);
+            check_equal(format!("{name}, line {line}: packets"), is.packets, must.packets);
+            check_equal(format!("{name}, line {line}: twice"), is.twice, must.twice);
+            check_equal(format!("{name}, line {line}: missed"), is.missed, must.missed);
         }
         // Snapshots that nobody needs are not looked into: damage in them is not seen.
-        let lost = channel.lost - channel.late.min(channel.lost);
-        same(format!("{name}: lost"), lost, must.lost.min(lost.max(must.unheard)));
-        let on_tape = held.loss.packets.get(name).copied().unwrap_or(0);
-        same(format!("{name}: lost, on the tape"), on_tape, channel.lost);
+        let lost_packets = channel.lost - channel.late.min(channel.lost);
+        check_equal(format!("{name}: lost"), lost_packets, must.lost.min(lost_packets.max(must.unheard)));
+        let on_tape = results.loss.packets.get(name).copied().unwrap_or(0);
+        check_equal(format!("{name}: lost, on the tape"), on_tape, channel.lost);
     }
     let [incremental, ..] = came;
-    let lost = held.stats.channels.first().map_or(0, |c| c.lost - c.late.min(c.lost));
-    same("depth: lost".to_owned(), lost, incremental.lost);
-    same("messages missing".to_owned(), held.loss.messages, held.stats.products.missing);
-    same("books mended".to_owned(), held.loss.mended, held.loss.stale);
-    differs.extend(held.loss.left.iter().map(|instr| format!("{instr} is stale at the end")));
+    let incremental_lost = results.stats.channels.first().map_or(0, |c| c.lost - c.late.min(c.lost));
+    check_equal("depth: lost".to_owned(), incremental_lost, incremental.lost);
+    check_equal("messages missing".to_owned(), results.loss.messages, results.stats.products.missing);
+    check_equal("books mended".to_owned(), results.loss.mended, results.loss.stale);
+    differs.extend(results.loss.left.iter().map(|instr| format!("{instr} is stale at the end")));
     differs
 }
 
-/// Where quarantine has something that was not damaged, or that is missing in the account.
+/// Lists the errors of quarantine: undamaged messages in it, and damaged messages that are missing from the account.
 pub fn account(
     is: Option<&FeedSummary>,
     bytes: u64,
@@ -248,14 +248,14 @@ pub fn account(
         ));
     }
     for entry in quarantine.iter().filter(|entry| is_from_exchange(entry) && entry.reason != "late") {
-        if !depth.damaged.iter().any(|place| place.contains(&entry.offset)) {
+        if !depth.damaged.iter().any(|range| range.contains(&entry.offset)) {
             differs.push(format!("{DEPTH}: {} at byte {} was not damaged", entry.reason, entry.offset));
         }
     }
     differs
 }
 
-/// Whether an entry of quarantine is of this feed.
+/// Returns whether an entry of quarantine is from the exchange's feed.
 pub fn is_from_exchange(entry: &QuarantineEntry) -> bool {
     entry.source.split('/').next() == Some(DEPTH)
 }
@@ -268,16 +268,17 @@ mod tests {
         ExpectedBook { instr: "1".to_owned(), sides: [vec![(px, 5, 1)], vec![]] }
     }
 
-    /// A self-check that holds whatever happens is worse than none.
+    /// Fails if the self-check accepts a wrong book.
     #[test]
     fn another_book_fails() {
         let truth = [book(10)];
-        let of = |one: Option<Option<ExpectedBook>>| one.into_iter().map(|b| ("1".to_owned(), b)).collect();
-        assert_eq!(books(&truth, "the tape", &of(Some(Some(book(10))))), [""; 0]);
+        let books_with =
+            |one: Option<Option<ExpectedBook>>| one.into_iter().map(|b| ("1".to_owned(), b)).collect();
+        assert_eq!(books(&truth, "the tape", &books_with(Some(Some(book(10))))), [""; 0]);
         for wrong in [None, Some(None), Some(Some(book(11)))] {
-            assert_eq!(books(&truth, "the tape", &of(wrong)).len(), 1);
+            assert_eq!(books(&truth, "the tape", &books_with(wrong)).len(), 1);
         }
-        assert_eq!(books(&[], "the tape", &of(Some(Some(book(10))))).len(), 1);
+        assert_eq!(books(&[], "the tape", &books_with(Some(Some(book(10))))).len(), 1);
     }
 
     #[test]
@@ -287,7 +288,7 @@ mod tests {
             lost: 2,
             ..Default::default()
         };
-        let mut held = MarketDataResults {
+        let mut results = MarketDataResults {
             tape: BTreeMap::new(),
             handler: BTreeMap::new(),
             stats: EngineStats { channels: vec![channel], ..EngineStats::default() },
@@ -300,12 +301,12 @@ mod tests {
         };
         let mut came: [ChannelArrivals; 3] = Default::default();
         (came[0].lost, came[0].unheard) = (2, 2);
-        assert_eq!(lines(&came, &held), [""; 0]);
-        held.loss.stale = 1;
-        assert_eq!(lines(&came, &held).len(), 1);
+        assert_eq!(lines(&came, &results), [""; 0]);
+        results.loss.stale = 1;
+        assert_eq!(lines(&came, &results).len(), 1);
         came[0].lines[1].missed = 1;
-        assert_eq!(lines(&came, &held).len(), 2);
+        assert_eq!(lines(&came, &results).len(), 2);
         (came[0].lost, came[0].unheard) = (3, 3);
-        assert!(lines(&came, &held).len() > 2);
+        assert!(lines(&came, &results).len() > 2);
     }
 }

@@ -81,18 +81,18 @@ pub struct DemoArgs {
 
 /// All that a demo did and saw.
 struct DemoResults {
-    place: DemoDirectory,
+    demo_dir: DemoDirectory,
     workers: usize,
     written: WrittenFeeds,
     summary: AccountSummary,
     picture: TapeOverview,
     live: LiveWatchResult,
-    found: Vec<ExplainedAlert>,
+    explained_alerts: Vec<ExplainedAlert>,
     /// For each planted wash trade of the order flow, its place in `found`.
     matched: Vec<Option<usize>>,
     /// For each label of the simulated day, its place in `found`.
     labelled: Vec<Option<usize>>,
-    held: MarketDataResults,
+    market_data: MarketDataResults,
     days: unitape_store::StoreSummary,
     /// Rows of them that were read back from a data server.
     served_rows: u64,
@@ -127,7 +127,7 @@ pub fn run(args: DemoArgs) -> output::Result {
     let failed: Vec<&DemoCheck> = story.checks.iter().filter(|c| !c.holds()).collect();
     if failed.is_empty() {
         return match args.desk {
-            true => desk::serve(&story.place, &args.listen, &stop, args.json),
+            true => desk::serve(&story.demo_dir, &args.listen, &stop, args.json),
             false => Ok(CommandOutcome::Clean),
         };
     }
@@ -143,12 +143,12 @@ pub fn run(args: DemoArgs) -> output::Result {
 
 fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure> {
     let started = Instant::now();
-    let place = DemoDirectory::prepare(args.dir.as_deref())?;
-    let tape = place.tape();
+    let demo_dir = DemoDirectory::prepare(args.dir.as_deref())?;
+    let tape = demo_dir.tape();
     let workers = unitape_run::cores();
     let mut times = PhaseTimes::default();
 
-    let written = feeds::write(&place, args.seconds, stop)?;
+    let written = feeds::write(&demo_dir, args.seconds, stop)?;
     times.make_s = started.elapsed().as_secs_f64();
 
     let from = Instant::now();
@@ -159,7 +159,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ..ConsolidateOptions::default()
     };
     let (outcome, live): (RunOutcome, LiveWatchResult) =
-        live::watch_while(&tape, &place.alerts(), || Ok(consolidate::run_with_progress(&tape, options)?))?;
+        live::watch_while(&tape, &demo_dir.alerts(), || Ok(consolidate::run_with_progress(&tape, options)?))?;
     times.consolidate_s = from.elapsed().as_secs_f64();
     if outcome.ending == FarmEnding::Stopped {
         return Err(CommandFailure::Error("stopped".to_owned()));
@@ -171,7 +171,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         replayed.push(alert.clone());
         Ok(())
     })?;
-    let recorded = alert_tape::read_alerts(&place.alerts(), ReadOptions::default())?;
+    let recorded = alert_tape::read_alerts(&demo_dir.alerts(), ReadOptions::default())?;
     let recorded: Vec<Alert> = recorded.into_iter().map(|recorded| recorded.alert).collect();
     let mut replay_differs = check::alerts("live", &live.alerts, &replayed);
     replay_differs.extend(check::alerts("on the alert tape", &recorded, &replayed));
@@ -182,15 +182,15 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
     let account = TapeAccount::load(&tape)?;
     let summary = account.summary();
     let picture = tape_overview::read_overview(&tape, &account)?;
-    let found = tape_overview::evidence(&tape, &account, &live.alerts)?;
-    let (labelled, mut alerts_differ) = check::labels(&written.market.labels, &found);
+    let explained_alerts = tape_overview::evidence(&tape, &account, &live.alerts)?;
+    let (labelled, mut alerts_differ) = check::labels(&written.market.labels, &explained_alerts);
     // The remaining alerts must be the wash trades of the order flow, and nothing else.
-    let left: Vec<usize> = (0..found.len()).filter(|n| !labelled.contains(&Some(*n))).collect();
-    let rest: Vec<ExplainedAlert> = left.iter().map(|n| found[*n].clone()).collect();
+    let left: Vec<usize> = (0..explained_alerts.len()).filter(|n| !labelled.contains(&Some(*n))).collect();
+    let rest: Vec<ExplainedAlert> = left.iter().map(|n| explained_alerts[*n].clone()).collect();
     let (matched, rest_differs) = check::scenes(&written.truth.planted, &rest);
-    let matched: Vec<_> = matched.into_iter().map(|at| at.map(|n| left[n])).collect();
+    let matched: Vec<_> = matched.into_iter().map(|index| index.map(|n| left[n])).collect();
     alerts_differ.extend(rest_differs);
-    let held = market_data_results::read_results(&tape, &account, &written.depth)?;
+    let market_data = market_data_results::read_results(&tape, &account, &written.depth)?;
     let quarantine = unitape_feed::quarantine::list(&tape)?;
     let (mut reasons, mut of_flow) = (BTreeMap::new(), BTreeMap::new());
     for entry in &quarantine {
@@ -215,15 +215,15 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ));
     }
     let since = Instant::now();
-    let sealed = sealed_days::seal_and_compare(&place)?;
+    let sealed = sealed_days::seal_and_compare(&demo_dir)?;
     times.seal_s = since.elapsed().as_secs_f64();
-    let served = served::read_back(&place)?;
+    let served = served::read_back(&demo_dir)?;
     let busiest = picture.books.iter().max_by_key(|book| book.changes);
     let instrument = busiest.map_or("", |book| book.instr.as_str());
-    let answers = answers::ask(&place, live.alerts.len(), instrument)?;
+    let answers = answers::ask(&demo_dir, live.alerts.len(), instrument)?;
     let truth = &written.truth;
-    let mut depths = market_data_results::books(&written.depth.truth, "the tape", &held.tape);
-    depths.extend(market_data_results::books(&written.depth.truth, "the handler", &held.handler));
+    let mut depths = market_data_results::books(&written.depth.truth, "the tape", &market_data.tape);
+    depths.extend(market_data_results::books(&written.depth.truth, "the handler", &market_data.handler));
     let checks = vec![
         DemoCheck::new(
             "every planted manipulation is found, with its evidence, and nothing else",
@@ -231,7 +231,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ),
         DemoCheck::new(
             "no near miss is in any alert's evidence",
-            check::near_miss_alerts(&truth.near_misses, &found),
+            check::near_miss_alerts(&truth.near_misses, &explained_alerts),
         ),
         DemoCheck::new("the live watch put on its tape the alerts that a replay gives", replay_differs),
         DemoCheck::new("every message and every byte is accounted for, kind by kind", accounts),
@@ -243,7 +243,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         DemoCheck::new("the depth of every instrument is the exchange's own, level by level", depths),
         DemoCheck::new(
             "what the lines lost is known, packet by packet, and every book is mended",
-            market_data_results::lines(&written.depth.came, &held),
+            market_data_results::lines(&written.depth.came, &market_data),
         ),
         DemoCheck::new("the tape is intact, checksums and all", verify(&tape)?),
         DemoCheck::new("the sealed days hold what stands on the tape, event by event", sealed.differs),
@@ -265,16 +265,16 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
     times.total_s = started.elapsed().as_secs_f64();
     let tape = unitape_tape::info(&tape)?;
     Ok(DemoResults {
-        place,
+        demo_dir,
         workers,
         written,
         summary,
         picture,
         live,
-        found,
+        explained_alerts,
         matched,
         labelled,
-        held,
+        market_data,
         days: sealed.info,
         served_rows: served.rows,
         answers,
@@ -289,10 +289,10 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
 fn verify(tape: &std::path::Path) -> Result<Vec<String>, CommandFailure> {
     let report = unitape_tape::verify(tape)?;
     let problems = report.problems.iter();
-    Ok(problems.map(|p| format!("{} at offset {}: {}", p.file.display(), p.offset, p.what)).collect())
+    Ok(problems.map(|p| format!("{} at offset {}: {}", p.file.display(), p.offset, p.problem)).collect())
 }
 
-/// Bytes of the files of each feed.
+/// Returns the number of bytes of each feed's files.
 fn sizes(written: &WrittenFeeds) -> Result<BTreeMap<String, u64>, CommandFailure> {
     let mut sizes = BTreeMap::new();
     for feed in &written.feeds {

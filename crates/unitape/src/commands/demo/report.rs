@@ -5,7 +5,7 @@ use super::layout::{TextPaint, TextTable, WIDTH, quoted, wrapped};
 use super::samples::SAMPLES;
 use super::tape_overview::{ExplainedAlert, PriceHistory};
 use super::{DemoResults, check};
-use crate::output::{self, CommandFailure, bytes, grouped, plain};
+use crate::output::{self, CommandFailure, bytes, escape_line, grouped};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -86,9 +86,9 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
     section(&mut lines, paint, "Answers", "each by the command that you would type");
     lines.extend(answers(story));
     section(&mut lines, paint, "Try next", "");
-    for (command, what) in next(story) {
-        lines.push(format!("  {}", paint.dim(&format!("# {what}"))));
-        lines.push(format!("  {}", plain(&command)));
+    for (command, purpose) in next(story) {
+        lines.push(format!("  {}", paint.dim(&format!("# {purpose}"))));
+        lines.push(format!("  {}", escape_line(&command)));
     }
     let mut out = output::stdout();
     for line in lines {
@@ -98,7 +98,7 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The report as JSON.
+/// Writes the report as JSON.
 pub fn json(story: &DemoResults) -> Value {
     let truth = &story.written.truth;
     let feeds: serde_json::Map<_, _> = story
@@ -116,7 +116,7 @@ pub fn json(story: &DemoResults) -> Value {
         .planted
         .iter()
         .zip(&story.matched)
-        .map(|(scene, at)| json!({ "scene": scene, "alert": at.map(|n| alert_json(&story.found[n])), "found": at.is_some() }))
+        .map(|(scene, index)| json!({ "scene": scene, "alert": index.map(|n| alert_json(&story.explained_alerts[n])), "found": index.is_some() }))
         .collect();
     let labels: Vec<Value> = story
         .written
@@ -124,7 +124,7 @@ pub fn json(story: &DemoResults) -> Value {
         .labels
         .iter()
         .zip(&story.labelled)
-        .map(|(label, at)| json!({ "label": label, "alert": at.map(|n| alert_json(&story.found[n])), "found": at.is_some() }))
+        .map(|(label, index)| json!({ "label": label, "alert": index.map(|n| alert_json(&story.explained_alerts[n])), "found": index.is_some() }))
         .collect();
     let days = story.days.days.iter().map(|(day, info)| {
         let schemas: serde_json::Map<_, _> = info
@@ -138,12 +138,13 @@ pub fn json(story: &DemoResults) -> Value {
         .near_misses
         .iter()
         .map(|scene| {
-            let raised = !check::near_miss_alerts(std::slice::from_ref(scene), &story.found).is_empty();
+            let raised =
+                !check::near_miss_alerts(std::slice::from_ref(scene), &story.explained_alerts).is_empty();
             json!({ "scene": scene, "alert": raised })
         })
         .collect();
     json!({
-        "dir": story.place.dir.display().to_string(),
+        "dir": story.demo_dir.dir.display().to_string(),
         "holds": story.checks.iter().all(|c| c.holds()),
         "workers": story.workers,
         "feeds": feeds,
@@ -165,7 +166,7 @@ pub fn json(story: &DemoResults) -> Value {
         "planted": scenes,
         "labels": labels,
         "near_misses_of_the_day": story.written.market.near_misses,
-        "not_planted": unplanted(story).map(|n| alert_json(&story.found[n])).collect::<Vec<_>>(),
+        "not_planted": unplanted(story).map(|n| alert_json(&story.explained_alerts[n])).collect::<Vec<_>>(),
         "days": days.collect::<Vec<_>>(),
         "answers": {
             "bank_events": story.answers.bank_events, "best_prices": story.answers.best_prices, "cases": story.answers.cases,
@@ -180,11 +181,11 @@ pub fn json(story: &DemoResults) -> Value {
     })
 }
 
-/// The demo's events, in plain sentences.
+/// Describes the demo's events in plain sentences.
 fn describe_demo(story: &DemoResults) -> String {
     let truth = &story.written.truth;
     let messages = |feed| story.summary.by_feed.get(feed).map_or(0, |f| f.messages);
-    let again = if story.checks.iter().all(|c| c.holds()) {
+    let replay_text = if story.checks.iter().all(|c| c.holds()) {
         "played again from the tape, it raised exactly the same."
     } else {
         "but not all is as it must be: see the checks below."
@@ -195,7 +196,7 @@ fn describe_demo(story: &DemoResults) -> String {
          halts, news and payments ({} events, {} manipulations and {} near misses among them) and the market data of an \
          exchange in a box, in FAST on two lines that lose packets, were decoded by {} and merged by time onto one tape: a durable log that any number of programs can follow without slowing its writer. One did: a watch \
          followed the tape while it was being written and raised {} alerts, {} before the last message was on it; \
-         {again} The alerts are events on a tape of their own.",
+         {replay_text} The alerts are events on a tape of their own.",
         SAMPLES.map(|s| s.title).join("; "),
         grouped(messages(ORDERS)),
         truth.planted.len(),
@@ -213,10 +214,10 @@ fn describe_demo(story: &DemoResults) -> String {
     )
 }
 
-pub fn section(lines: &mut Vec<String>, paint: TextPaint, title: &str, about: &str) {
+pub fn section(lines: &mut Vec<String>, paint: TextPaint, title: &str, summary: &str) {
     lines.push(String::new());
-    let about = if about.is_empty() { String::new() } else { format!("  {}", paint.dim(about)) };
-    lines.push(format!("{}{about}", paint.bold(title)));
+    let summary_text = if summary.is_empty() { String::new() } else { format!("  {}", paint.dim(summary)) };
+    lines.push(format!("{}{summary_text}", paint.bold(title)));
 }
 
 fn feeds(story: &DemoResults) -> TextTable {
@@ -263,9 +264,16 @@ fn indices(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) 
 }
 
 /// Says which of how many are shown.
-pub fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what: &str, paint: TextPaint) {
-    if let Some(more) = all.checked_sub(shown).filter(|n| *n > 0) {
-        lines.push(paint.dim(&format!("  {which}; {more} more {what}")));
+pub fn more(
+    lines: &mut Vec<String>,
+    all: usize,
+    shown_count: usize,
+    choice: &str,
+    remainder: &str,
+    paint: TextPaint,
+) {
+    if let Some(more) = all.checked_sub(shown_count).filter(|n| *n > 0) {
+        lines.push(paint.dim(&format!("  {choice}; {more} more {remainder}")));
     }
 }
 
@@ -274,11 +282,14 @@ fn planted(story: &DemoResults) -> TextTable {
     let part = |scene: &WashTradePair, n: usize| {
         scene.key.0.get(n).map_or_else(String::new, |(_, value)| value.clone())
     };
-    for (scene, at) in story.written.truth.planted.iter().zip(&story.matched) {
-        let evidence = match at {
-            Some(n) => {
-                story.found[*n].positions.iter().map(|p| format!("@{p}")).collect::<Vec<_>>().join(" ")
-            }
+    for (scene, index) in story.written.truth.planted.iter().zip(&story.matched) {
+        let evidence = match index {
+            Some(n) => story.explained_alerts[*n]
+                .positions
+                .iter()
+                .map(|p| format!("@{p}"))
+                .collect::<Vec<_>>()
+                .join(" "),
             None => "-".to_owned(),
         };
         table.row(vec![
@@ -287,12 +298,12 @@ fn planted(story: &DemoResults) -> TextTable {
             part(scene, 0),
             part(scene, 1),
             evidence,
-            if at.is_some() { "yes" } else { "NO" }.to_owned(),
+            if index.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
     }
     for n in unplanted(story) {
-        let f = &story.found[n];
-        let key = |at: usize| f.key.get(at).cloned().unwrap_or_default();
+        let f = &story.explained_alerts[n];
+        let key = |part_index: usize| f.key.get(part_index).cloned().unwrap_or_default();
         let evidence = f.positions.iter().map(|p| format!("@{p}")).collect::<Vec<_>>().join(" ");
         table.row(vec![
             format!("NEVER (alert {n})"),
@@ -309,19 +320,19 @@ fn planted(story: &DemoResults) -> TextTable {
 /// Alerts that nothing was planted for.
 fn unplanted(story: &DemoResults) -> impl Iterator<Item = usize> {
     let planted = |n: &usize| story.matched.contains(&Some(*n)) || story.labelled.contains(&Some(*n));
-    (0..story.found.len()).filter(move |n| !planted(n))
+    (0..story.explained_alerts.len()).filter(move |n| !planted(n))
 }
 
 fn labels(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["planted at", "scenario", "who and where", ">evidence", ">found"]);
-    for (label, at) in story.written.market.labels.iter().zip(&story.labelled) {
-        let evidence = at.map_or(0, |n| story.found[n].positions.len() as u64);
+    for (label, index) in story.written.market.labels.iter().zip(&story.labelled) {
+        let evidence = index.map_or(0, |n| story.explained_alerts[n].positions.len() as u64);
         table.row(vec![
             time_of_day(label.ts),
             label.scenario.to_owned(),
             check::key(label),
             if evidence > 0 { grouped(evidence) } else { "counts".to_owned() },
-            if at.is_some() { "yes" } else { "NO" }.to_owned(),
+            if index.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
     }
     table
@@ -354,10 +365,11 @@ fn near_misses(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["near misses: innocent because", ">planted", ">alerts"]);
     let scenes = &story.written.truth.near_misses;
     let reasons: BTreeSet<&str> = scenes.iter().filter_map(|s| s.misses).collect();
-    for why in reasons {
-        let of: Vec<WashTradePair> = scenes.iter().filter(|s| s.misses == Some(why)).cloned().collect();
-        let raised = check::near_miss_alerts(&of, &story.found).len() as u64;
-        table.row(vec![why.to_owned(), grouped(of.len() as u64), grouped(raised)]);
+    for reason in reasons {
+        let reason_scenes: Vec<WashTradePair> =
+            scenes.iter().filter(|s| s.misses == Some(reason)).cloned().collect();
+        let raised = check::near_miss_alerts(&reason_scenes, &story.explained_alerts).len() as u64;
+        table.row(vec![reason.to_owned(), grouped(reason_scenes.len() as u64), grouped(raised)]);
     }
     table
 }
@@ -378,11 +390,11 @@ fn quarantine(story: &DemoResults) -> TextTable {
     table
 }
 
-/// A line for each question that the tapes answer.
+/// Writes a line for each question that the tapes answer.
 fn answers(story: &DemoResults) -> Vec<String> {
-    let given = &story.answers;
-    let (prices, bank_events) = (grouped(given.best_prices), grouped(given.bank_events));
-    let (cases, alerts) = (grouped(given.cases), grouped(story.live.alerts.len() as u64));
+    let answers = &story.answers;
+    let (prices, bank_events) = (grouped(answers.best_prices), grouped(answers.bank_events));
+    let (cases, alerts) = (grouped(answers.cases), grouped(story.live.alerts.len() as u64));
     let mut lines = vec![
         format!("  best price: {prices} changes of it among {bank_events} events of twenty banks"),
         format!("  cases: {cases} of {alerts} alerts, each to be closed by two persons"),
@@ -392,11 +404,11 @@ fn answers(story: &DemoResults) -> Vec<String> {
             grouped(story.served_rows)
         ),
     ];
-    if let Some(name) = given.page.as_ref().and_then(|page| page.file_name()) {
+    if let Some(name) = answers.page.as_ref().and_then(|page| page.file_name()) {
         let name = name.to_string_lossy();
         lines.push(format!("  a case with the picture of its book: {name} in the directory of the demo"));
     }
-    lines.push(match given.plot.as_ref().and_then(|plot| plot.file_name()) {
+    lines.push(match answers.plot.as_ref().and_then(|plot| plot.file_name()) {
         Some(name) => {
             format!("  a plot from Python: {} in the directory of the demo", name.to_string_lossy())
         }
@@ -408,15 +420,15 @@ fn answers(story: &DemoResults) -> Vec<String> {
 /// Commands to continue with, and what they do.
 fn next(story: &DemoResults) -> [(String, &'static str); 8] {
     let program = program();
-    let tape = quoted(&story.place.tape().display().to_string());
-    let alerts = quoted(&story.place.alerts().display().to_string());
-    let cases = quoted(&story.place.cases().display().to_string());
-    let banks = quoted(&story.place.banks().join("tape").display().to_string());
-    let store = quoted(&story.place.store().display().to_string());
-    let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
+    let tape = quoted(&story.demo_dir.tape().display().to_string());
+    let alerts = quoted(&story.demo_dir.alerts().display().to_string());
+    let cases = quoted(&story.demo_dir.cases().display().to_string());
+    let banks = quoted(&story.demo_dir.banks().join("tape").display().to_string());
+    let store = quoted(&story.demo_dir.store().display().to_string());
+    let first = story.explained_alerts.first().map(|f| f.positions.as_slice()).unwrap_or_default();
     let (from, to) = (first.iter().min().copied(), first.iter().max().copied());
     let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
-    let instr = story.held.courses.first().map_or("?", |course| course.instr.as_str());
+    let instr = story.market_data.courses.first().map_or("?", |course| course.instr.as_str());
     let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
     [
         (
@@ -448,12 +460,12 @@ fn next(story: &DemoResults) -> [(String, &'static str); 8] {
     ]
 }
 
-/// This program, as it can be called from here.
+/// Returns the command that starts this program from the current directory.
 fn program() -> String {
     let called = std::env::args().next().unwrap_or_else(|| "unitape".to_owned());
-    let here = std::env::current_dir().ok();
-    let relative =
-        here.and_then(|here| Path::new(&called).strip_prefix(here).ok().map(|p| p.display().to_string()));
+    let current_dir = std::env::current_dir().ok();
+    let relative = current_dir
+        .and_then(|dir| Path::new(&called).strip_prefix(dir).ok().map(|p| p.display().to_string()));
     match relative {
         // A path without a slash would be looked for in PATH.
         Some(path) if path.contains('/') => quoted(&path),

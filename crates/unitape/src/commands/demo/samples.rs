@@ -39,7 +39,7 @@ impl ExpectedFeedCounts {
 }
 
 impl SampleFeed {
-    /// The counts of its contents, made without our decoders.
+    /// Counts the contents without unitape's decoders.
     pub fn counted(&self) -> ExpectedFeedCounts {
         let mut counted = ExpectedFeedCounts::default();
         self.files.iter().for_each(|(_, bytes)| (self.count)(bytes, &mut counted));
@@ -94,7 +94,7 @@ fn jse(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     }
 }
 
-/// A line a quote, after a header.
+/// Counts one quote on each line after a header.
 fn taq(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     for (n, _) in bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty()).enumerate() {
         counted.messages += 1;
@@ -105,7 +105,7 @@ fn taq(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     }
 }
 
-/// Each message says its type once, in block 2.
+/// Counts messages by their type, which each message names once in block 2.
 fn bank(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     for (start, kind) in [(&b"{2:O103"[..], "payment"), (b"{2:O940", "statement")] {
         for _ in bytes.windows(start.len()).filter(|w| *w == start) {
@@ -120,7 +120,7 @@ mod tests {
     use super::super::feeds::START_NS;
     use super::*;
 
-    /// A count that is wrong itself would blame the decoders.
+    /// Fails if an expected count is wrong, because the check would then blame the decoders.
     #[test]
     fn the_counts_are_those_of_their_sources() {
         let counts = SAMPLES.each_ref().map(SampleFeed::counted);
@@ -130,7 +130,8 @@ mod tests {
         assert_eq!((counts[2].messages, kinds(2)), (34, vec![("payment", 3), ("statement", 31)]));
     }
 
-    /// A merge of two feeds that lie on different days is one feed after the other and shows nothing.
+    /// Fails if the first sample lies on another day than the generated feeds, because a merge of them would show
+    /// nothing.
     #[test]
     fn the_first_lies_in_the_stretch_of_the_made_ones() {
         let bytes = SAMPLES[0].files[0].1;

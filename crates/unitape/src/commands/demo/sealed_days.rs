@@ -20,12 +20,12 @@ pub struct SealedDaysReport {
 const READ_OUT: u64 = 16;
 
 /// Seals the days of the tape and reads them back beside it.
-pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDaysReport, CommandFailure> {
-    let key = MasterKey::create(&MasterKey::path_beside(&place.store())?, &SystemRandomness)?;
-    seal(&place.tape(), &place.store(), &key, &SealOptions::default())?;
-    let store = Store::open(&place.store(), &key)?;
+pub fn seal_and_compare(demo_dir: &DemoDirectory) -> Result<SealedDaysReport, CommandFailure> {
+    let key = MasterKey::create(&MasterKey::path_beside(&demo_dir.store())?, &SystemRandomness)?;
+    seal(&demo_dir.tape(), &demo_dir.store(), &key, &SealOptions::default())?;
+    let store = Store::open(&demo_dir.store(), &key)?;
     let mut scan = store.scan(&ScanFilter::default())?;
-    let mut reader = Reader::open(&place.tape(), StartPosition::Oldest)?;
+    let mut reader = Reader::open(&demo_dir.tape(), StartPosition::Oldest)?;
     let mut differs = Vec::new();
     let (mut names, mut sealed_sources) = (DefinitionTable::default(), DefinitionTable::default());
     for event in store.sources() {
@@ -43,7 +43,7 @@ pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDaysReport, Comma
             break;
         };
         let of_row = row.event();
-        let same = (row.position, row.ordinal, of_row.kind(), of_row.ts_event())
+        let is_same = (row.position, row.ordinal, of_row.kind(), of_row.ts_event())
             == (frame.position, ordinal, event.kind(), event.ts_event());
         let reads_same = !ordinal.is_multiple_of(READ_OUT) || {
             on_tape.clear();
@@ -59,7 +59,7 @@ pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDaysReport, Comma
             );
             on_tape == sealed
         };
-        if !same || !reads_same {
+        if !is_same || !reads_same {
             differs.push(format!("the event at position {} is another one in its day", frame.position));
         }
     }

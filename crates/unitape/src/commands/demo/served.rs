@@ -26,8 +26,8 @@ pub struct ServedDaysReport {
 }
 
 /// Serves the days, reads rows back by `unitape get`, and compares them with `unitape store scan`.
-pub fn read_back(place: &DemoDirectory) -> Result<ServedDaysReport, CommandFailure> {
-    let folder = place.server();
+pub fn read_back(demo_dir: &DemoDirectory) -> Result<ServedDaysReport, CommandFailure> {
+    let folder = demo_dir.server();
     fs::create_dir_all(&folder).map_err(|e| directory_failure("make", &folder, &e))?;
     let users = folder.join("users.toml");
     for name in ["quant", "stranger"] {
@@ -46,8 +46,8 @@ pub fn read_back(place: &DemoDirectory) -> Result<ServedDaysReport, CommandFailu
     let options = DemandOptions {
         stores: vec![ServedStore {
             name: DATASET.to_owned(),
-            dir: place.store(),
-            key: MasterKey::load(&MasterKey::path_beside(&place.store())?)?,
+            dir: demo_dir.store(),
+            key: MasterKey::load(&MasterKey::path_beside(&demo_dir.store())?)?,
         }],
         users,
         entitlements: folder.join("entitlements.toml"),
@@ -68,7 +68,7 @@ pub fn read_back(place: &DemoDirectory) -> Result<ServedDaysReport, CommandFailu
         // Without a message the server has failed, and says why.
         let compared = receiver.recv().ok().map(|(address, fingerprint)| {
             let address = format!("unitape://{address}/{DATASET}");
-            compare(place, &[&address, "--fingerprint", &fingerprint.to_string()])
+            compare(demo_dir, &[&address, "--fingerprint", &fingerprint.to_string()])
         });
         stop.store(true, Ordering::Relaxed);
         server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -77,19 +77,20 @@ pub fn read_back(place: &DemoDirectory) -> Result<ServedDaysReport, CommandFailu
 }
 
 /// Compares the rows of a server with those of the store.
-fn compare(place: &DemoDirectory, server: &[&str]) -> Result<ServedDaysReport, CommandFailure> {
+fn compare(demo_dir: &DemoDirectory, server: &[&str]) -> Result<ServedDaysReport, CommandFailure> {
     let get = |user: &str, schema: &str| {
-        let password = text(&place.server().join(format!("{user}.password")));
+        let password = text(&demo_dir.server().join(format!("{user}.password")));
         let login = ["--user", user, "--password-file", &password];
         unitape(&[&["get", "--schema", schema, "--json"], server, &login].concat())
     };
     let (mut rows, mut differs) = (0, Vec::new());
     for schema in ["bbo", "trades"] {
-        let wanted = unitape(&["store", "scan", &text(&place.store()), "--schema", schema, "--json"])?;
+        let scan_output =
+            unitape(&["store", "scan", &text(&demo_dir.store()), "--schema", schema, "--json"])?;
         let got = get("quant", schema)?;
-        let (wanted, got_text) = (utf8(&wanted.stdout)?, utf8(&got.stdout)?);
+        let (expected_text, got_text) = (utf8(&scan_output.stdout)?, utf8(&got.stdout)?);
         rows += got_text.lines().count() as u64;
-        differs.extend(first_difference(got_text, wanted));
+        differs.extend(first_difference(got_text, expected_text));
         if !got.status.success() {
             differs.push(format!("get ended with {}: {}", got.status, reason_of(&got)));
         }

@@ -82,7 +82,7 @@ pub fn read_overview(dir: &Path, account: &TapeAccount) -> Result<TapeOverview, 
             let of_flow = || feeds.get(&event.source()).is_some_and(|feed| *feed == ORDERS);
             if event.kind() == EventKind::Index || event.kind() == EventKind::Bbo && of_flow() {
                 let key = (event.kind(), event.venue(), event.instrument());
-                courses.entry(key).or_default().take(&event);
+                courses.entry(key).or_default().add_event(&event);
             }
         }
     }
@@ -108,7 +108,7 @@ pub fn read_overview(dir: &Path, account: &TapeAccount) -> Result<TapeOverview, 
 }
 
 impl PriceHistory {
-    fn take(&mut self, event: &Event<'_>) {
+    fn add_event(&mut self, event: &Event<'_>) {
         self.changes += 1;
         self.ts = event.ts_event().0;
         let fields: &[EventField] = match event.kind() {
@@ -128,7 +128,8 @@ impl PriceHistory {
         self.moves[column] = middle.or(self.moves[column]);
     }
 
-    /// Its course as blocks, from lowest to highest; a column without a change shows the value before it.
+    /// Draws the course of the price as blocks, from lowest to highest. A column without a change shows the value
+    /// before it.
     pub fn sparkline(&self) -> String {
         const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let values = || self.moves.iter().flatten().map(|v| i128::from(*v));
@@ -153,7 +154,7 @@ pub fn evidence(
     alerts: &[Alert],
 ) -> Result<Vec<ExplainedAlert>, CommandFailure> {
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
-    let mut found = Vec::with_capacity(alerts.len());
+    let mut explained_alerts = Vec::with_capacity(alerts.len());
     for alert in alerts {
         let positions = alert.detail["positions"].as_array().into_iter().flatten();
         let positions: Vec<Position> = positions.filter_map(|p| p.as_u64().map(Position)).collect();
@@ -165,7 +166,7 @@ pub fn evidence(
                 None => "no event".to_owned(),
             });
         }
-        found.push(ExplainedAlert {
+        explained_alerts.push(ExplainedAlert {
             scenario: alert.scenario.to_string(),
             arm: alert.detail["arm"].as_str().unwrap_or_default().to_owned(),
             key: alert.key.iter().map(|(_, value)| value.clone()).collect(),
@@ -174,22 +175,22 @@ pub fn evidence(
             legs,
         });
     }
-    Ok(found)
+    Ok(explained_alerts)
 }
 
-/// An execution in words, the same for the one on the tape and the one that was planted.
+/// Writes an execution in words. An execution on the tape and the planted execution give the same words.
 pub fn execution(ts: i64, parts: [&str; 7]) -> String {
     let [venue, oid, match_id, owner, side, px, qty] = parts;
     format!("exec at {ts} on {venue}, order {oid}, match {match_id}: {owner} {side} {qty} @ {px}")
 }
 
 fn leg(event: &Event<'_>, account: &TapeAccount) -> String {
-    let known = |dict, id: u32| account.names.name(dict, id).unwrap_or("?").to_owned();
+    let name_of = |dict, id: u32| account.names.name(dict, id).unwrap_or("?").to_owned();
     let owner = match event.field(EventField::Owner, &mut [0; 36]) {
-        Some(EventValue::Sym(dict, id)) => known(dict, id),
+        Some(EventValue::Sym(dict, id)) => name_of(dict, id),
         _ => "?".to_owned(),
     };
-    let venue = known(NameKind::Venue, event.venue().into());
+    let venue = name_of(NameKind::Venue, event.venue().into());
     let part = |field| text(event, field).unwrap_or_else(|| "?".to_owned());
     let rest =
         [EventField::Oid, EventField::MatchId, EventField::Side, EventField::Px, EventField::Qty].map(part);
@@ -200,7 +201,7 @@ fn leg(event: &Event<'_>, account: &TapeAccount) -> String {
     execution(event.ts_event().0, [&venue, oid, match_id, &owner, side, px, qty])
 }
 
-/// A number, a word or an id as text.
+/// Returns a number, a word or an id as text.
 fn text(event: &Event<'_>, field: EventField) -> Option<String> {
     match event.field(field, &mut [0; 36])? {
         EventValue::Price(px) => Some(px.to_string()),
@@ -224,7 +225,8 @@ fn billionths(event: &Event<'_>, field: EventField) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// A flat course divides by its range, which is zero; a gap must hold the value, not fall to the floor.
+    /// Fails if a flat course divides by its range of zero, or if a gap falls to the floor instead of holding the
+    /// value.
     #[test]
     fn sparklines_hold_gaps_and_survive_flatness() {
         let mut course = PriceHistory::default();

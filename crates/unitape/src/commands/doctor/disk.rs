@@ -17,33 +17,33 @@ pub fn maps() -> DoctorFinding {
     let Ok(most) = text.trim().parse::<u64>() else {
         return ok("maps", "this system does not report the bound");
     };
-    let what = format!("{most} mappings a process");
+    let detail = format!("{most} mappings a process");
     if most >= 65_530 {
-        return ok("maps", what);
+        return ok("maps", detail);
     }
     let mend = "sysctl vm.max_map_count=65530";
-    warn("maps", what, FindingRemedy("65530", "each segment that a process uses is a mapping", mend))
+    warn("maps", detail, FindingRemedy("65530", "each segment that a process uses is a mapping", mend))
 }
 
 pub fn files() -> DoctorFinding {
     let limit = getrlimit(Resource::Nofile).current;
-    let what = limit.map_or("no bound".to_owned(), |l| format!("{l} open files a process"));
+    let detail = limit.map_or("no bound".to_owned(), |l| format!("{l} open files a process"));
     match limit {
         Some(l) if l < 1024 => warn(
             "files",
-            what,
+            detail,
             FindingRemedy(
                 "1024 or more",
                 "each reader has a segment open, each socket of a run another file",
                 "ulimit -n 4096",
             ),
         ),
-        _ => ok("files", what),
+        _ => ok("files", detail),
     }
 }
 
 pub fn disk(dir: &Path) -> DoctorFinding {
-    let shown = dir.display();
+    let dir_text = dir.display();
     let cure = || {
         FindingRemedy(
             "a directory that this user can write to",
@@ -53,35 +53,35 @@ pub fn disk(dir: &Path) -> DoctorFinding {
     };
     let fs = match rustix::fs::statvfs(dir) {
         Ok(fs) => fs,
-        Err(e) => return bad("disk", format!("{shown}: {e}"), cure()),
+        Err(e) => return bad("disk", format!("{dir_text}: {e}"), cure()),
     };
     let free = fs.f_bavail * fs.f_frsize;
     let (median, worst) = match try_file(dir).and_then(|()| flush_times(dir)) {
-        Err(e) => return bad("disk", format!("{shown}: {e}"), cure()),
+        Err(e) => return bad("disk", format!("{dir_text}: {e}"), cure()),
         Ok(times) => times,
     };
-    let what = format!(
-        "{shown}: {} free, fdatasync {:.1} ms, at worst {:.1} ms",
+    let detail = format!(
+        "{dir_text}: {} free, fdatasync {:.1} ms, at worst {:.1} ms",
         bytes(free),
         median.as_secs_f64() * 1e3,
         worst.as_secs_f64() * 1e3
     );
     if free < 2 * GIB {
         let mend = "free some space, or keep less of the tape (retention)";
-        return warn("disk", what, FindingRemedy("2 GiB free", "a tape grows by segments of 64 MiB", mend));
+        return warn("disk", detail, FindingRemedy("2 GiB free", "a tape grows by segments of 64 MiB", mend));
     }
     if median > Duration::from_millis(20) {
         let mend = "another disk for the tape, or a longer time between flushes (Options::sync)";
         return warn(
             "disk",
-            what,
+            detail,
             FindingRemedy("fdatasync in 20 ms or less", "frames are durable sooner", mend),
         );
     }
-    ok("disk", what)
+    ok("disk", detail)
 }
 
-/// Whether a lock of one open file keeps another one out there.
+/// Checks that a lock on one open file excludes another open file.
 pub fn locks(dir: &Path) -> DoctorFinding {
     let cure = || {
         FindingRemedy(
@@ -108,10 +108,10 @@ pub fn locks(dir: &Path) -> DoctorFinding {
     }
 }
 
-/// How fast the disk is written, flushed as a tape is.
+/// Measures how fast the disk writes when it is flushed as a tape is.
 pub fn speed(dir: &Path) -> DoctorFinding {
     let measured =
-        ProbeDirectory::make(dir).and_then(|place| disk::mb_per_s(&place.0, 256 << 20, SPEED_TIME));
+        ProbeDirectory::make(dir).and_then(|probe_dir| disk::mb_per_s(&probe_dir.0, 256 << 20, SPEED_TIME));
     match measured {
         Err(e) => bad(
             "disk_speed",
@@ -123,17 +123,17 @@ pub fn speed(dir: &Path) -> DoctorFinding {
             ),
         ),
         Ok(mb) => {
-            let what = format!(
+            let detail = format!(
                 "{mb:.0} MB/s, written in files of 64 MiB with a flush of each: {:.1} M messages of 100 bytes a second",
                 mb / 128.0
             );
             if mb >= 200.0 {
-                return ok("disk_speed", what);
+                return ok("disk_speed", detail);
             }
             let mend = "another disk for the tape";
             warn(
                 "disk_speed",
-                what,
+                detail,
                 FindingRemedy("200 MB/s", "what a recorder takes for long; bursts go to the window", mend),
             )
         }
@@ -146,7 +146,7 @@ pub fn try_file(dir: &Path) -> std::io::Result<()> {
     fs::write(&probe.0, b"can this be written?")
 }
 
-/// Median and worst time of a few writes of 64 KiB that are flushed.
+/// Measures the median and the worst time of a few flushed writes of 64 KiB.
 fn flush_times(dir: &Path) -> std::io::Result<(Duration, Duration)> {
     let probe = ScratchFile(dir.join(format!(".unitape-doctor-sync-{}", std::process::id())));
     let mut file = File::create(&probe.0)?;
@@ -176,8 +176,8 @@ struct ProbeDirectory(PathBuf);
 
 impl ProbeDirectory {
     fn make(dir: &Path) -> std::io::Result<Self> {
-        let place = dir.join(format!(".unitape-doctor-speed-{}", std::process::id()));
-        fs::create_dir(&place).map(|()| Self(place))
+        let probe_dir = dir.join(format!(".unitape-doctor-speed-{}", std::process::id()));
+        fs::create_dir(&probe_dir).map(|()| Self(probe_dir))
     }
 }
 

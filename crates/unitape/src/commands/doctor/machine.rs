@@ -16,10 +16,10 @@ fn usable() -> usize {
 
 pub fn cores() -> DoctorFinding {
     let usable = usable();
-    let what =
+    let detail =
         format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, preallocator, recorder");
     if usable >= THREADS {
-        return ok("cores", what);
+        return ok("cores", detail);
     }
     let mend = match usable {
         1 => "give the process a second core",
@@ -27,7 +27,7 @@ pub fn cores() -> DoctorFinding {
     };
     warn(
         "cores",
-        what,
+        detail,
         FindingRemedy("4 or more", "helper threads then do not take the cores of writer and reader", mend),
     )
 }
@@ -35,21 +35,21 @@ pub fn cores() -> DoctorFinding {
 pub fn kernel() -> DoctorFinding {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy().into_owned();
-    let what =
+    let detail =
         format!("{} {release} on {}", uname.sysname().to_string_lossy(), uname.machine().to_string_lossy());
     let cure = |gives| FindingRemedy("Linux 5.14 or newer", gives, "install a newer kernel");
     if uname.sysname().to_bytes() != b"Linux" {
-        return warn("kernel", what, cure("hot tapes and pinning are made for Linux"));
+        return warn("kernel", detail, cure("hot tapes and pinning are made for Linux"));
     }
     // Locks that belong to the open file came with 3.15, claiming pages ahead of the writer with 5.14.
     match version(&release) {
-        Some(v) if v < (3, 15) => bad("kernel", what, cure("tapes are locked by open file, since 3.15")),
-        Some(v) if v >= (5, 14) => ok("kernel", what),
-        _ => warn("kernel", what, cure("memory is faulted in ahead of the writer in one call")),
+        Some(v) if v < (3, 15) => bad("kernel", detail, cure("tapes are locked by open file, since 3.15")),
+        Some(v) if v >= (5, 14) => ok("kernel", detail),
+        _ => warn("kernel", detail, cure("memory is faulted in ahead of the writer in one call")),
     }
 }
 
-/// Major and minor number of `6.12.9-cloud`.
+/// Parses the major and the minor number of `6.12.9-cloud`.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -58,11 +58,16 @@ fn version(release: &str) -> Option<(u32, u32)> {
 #[cfg(target_arch = "x86_64")]
 pub fn cpu() -> DoctorFinding {
     let have = |names: &[(&'static str, bool)]| {
-        let found: Vec<&str> = names.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
-        if found.is_empty() { "none of the wide instructions".to_owned() } else { found.join(", ") }
+        let present_names: Vec<&str> =
+            names.iter().filter(|(_, is_present)| *is_present).map(|(name, _)| *name).collect();
+        if present_names.is_empty() {
+            "none of the wide instructions".to_owned()
+        } else {
+            present_names.join(", ")
+        }
     };
     let avx2 = is_x86_feature_detected!("avx2");
-    let what = have(&[
+    let detail = have(&[
         ("AVX2", avx2),
         ("AVX-512 BW", is_x86_feature_detected!("avx512bw")),
         ("AVX-512 VBMI2", is_x86_feature_detected!("avx512vbmi2")),
@@ -71,10 +76,10 @@ pub fn cpu() -> DoctorFinding {
         ("AES", is_x86_feature_detected!("aes")),
     ]);
     if avx2 {
-        return ok("cpu", what);
+        return ok("cpu", detail);
     }
     let mend = "choose a processor (or a type of virtual machine) with AVX2";
-    warn("cpu", what, FindingRemedy("AVX2", "decoding need not take the portable way", mend))
+    warn("cpu", detail, FindingRemedy("AVX2", "decoding need not take the portable way", mend))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -87,9 +92,9 @@ pub fn governor() -> DoctorFinding {
     match fs::read_to_string(path).as_deref().map(str::trim) {
         Err(_) => ok("governor", "the clock rate is not ours to choose here (virtual machine)"),
         Ok("performance") => ok("governor", "performance"),
-        Ok(other) => warn(
+        Ok(governor_name) => warn(
             "governor",
-            other,
+            governor_name,
             FindingRemedy(
                 "performance",
                 "a core that was idle answers at once and not after its clock has gone up",
@@ -104,19 +109,23 @@ pub fn isolation() -> DoctorFinding {
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     let isolated = isolated.trim();
     let (nohz, rcu) = (parameter(&line, "nohz_full"), parameter(&line, "rcu_nocbs"));
-    let shown = |cpus: &str| if cpus.is_empty() { "none".to_owned() } else { cpus.to_owned() };
-    let what =
-        format!("isolated cores: {}, nohz_full: {}, rcu_nocbs: {}", shown(isolated), shown(nohz), shown(rcu));
+    let text_or_none = |cpus: &str| if cpus.is_empty() { "none".to_owned() } else { cpus.to_owned() };
+    let detail = format!(
+        "isolated cores: {}, nohz_full: {}, rcu_nocbs: {}",
+        text_or_none(isolated),
+        text_or_none(nohz),
+        text_or_none(rcu)
+    );
     let spare = usable() > 2 || !isolated.is_empty();
     if !spare {
-        return ok("isolation", format!("{what}; with {} cores there is none to spare", usable()));
+        return ok("isolation", format!("{detail}; with {} cores there is none to spare", usable()));
     }
     if !isolated.is_empty() && !nohz.is_empty() && !rcu.is_empty() {
-        return ok("isolation", what);
+        return ok("isolation", detail);
     }
     warn(
         "isolation",
-        what,
+        detail,
         FindingRemedy(
             "the cores of writer and trading reader named in all three",
             "no other thread, no timer tick and no RCU work comes between",
@@ -125,7 +134,7 @@ pub fn isolation() -> DoctorFinding {
     )
 }
 
-/// Value of a parameter of the kernel's command line; empty where it is not given.
+/// Returns the value of a parameter of the kernel's command line, or an empty text if it is not given.
 fn parameter<'a>(line: &'a str, name: &str) -> &'a str {
     line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
 }
@@ -184,19 +193,19 @@ pub fn pinning() -> DoctorFinding {
     )
 }
 
-/// How far apart cores 0 and 1 are: a word there and back between two threads.
+/// Measures the distance between cores 0 and 1: the time for a word there and back between two threads.
 pub fn pair() -> DoctorFinding {
     if usable() < 2 {
         return ok("pair", "one core, so there is no pair");
     }
     let p50 = percentile(&round_trips(20_000), 0.5);
-    let what = format!("cores 0 and 1: {p50} ns there and back");
+    let detail = format!("cores 0 and 1: {p50} ns there and back");
     if p50 <= 250 {
-        return ok("pair", format!("{what}, a near pair"));
+        return ok("pair", format!("{detail}, a near pair"));
     }
     warn(
         "pair",
-        format!("{what}, a far pair"),
+        format!("{detail}, a far pair"),
         FindingRemedy(
             "100 to 200 ns",
             "every latency between the two is a multiple of this",
@@ -206,32 +215,32 @@ pub fn pair() -> DoctorFinding {
 }
 
 fn round_trips(count: u64) -> Vec<u64> {
-    let (there, back) = (PaddedWord(AtomicU64::new(0)), PaddedWord(AtomicU64::new(0)));
+    let (ping_word, pong_word) = (PaddedWord(AtomicU64::new(0)), PaddedWord(AtomicU64::new(0)));
     let mut times = Vec::with_capacity(count as usize);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             pin(1);
             for i in 1..=count {
                 // Acquire and Release: pair with those of the other thread.
-                while there.0.load(Ordering::Acquire) != i {
+                while ping_word.0.load(Ordering::Acquire) != i {
                     std::hint::spin_loop();
                 }
-                back.0.store(i, Ordering::Release);
+                pong_word.0.store(i, Ordering::Release);
             }
         });
-        let asked = scope.spawn(|| {
+        let pinger = scope.spawn(|| {
             pin(0);
             for i in 1..=count {
                 let since = Instant::now();
-                there.0.store(i, Ordering::Release);
-                while back.0.load(Ordering::Acquire) != i {
+                ping_word.0.store(i, Ordering::Release);
+                while pong_word.0.load(Ordering::Acquire) != i {
                     std::hint::spin_loop();
                 }
                 times.push(since.elapsed().as_nanos() as u64);
             }
         });
         // A panic of a loop of loads and stores is not worth a report; there are no times then.
-        _ = asked.join();
+        _ = pinger.join();
     });
     times.sort_unstable();
     times
@@ -258,14 +267,14 @@ mod tests {
         }
     }
 
-    /// `nohz_full_something=` is another parameter, and one without a value is as good as none.
+    /// Fails if `nohz_full_something=` is taken for `nohz_full`. A parameter without a value counts as absent.
     #[test]
     fn parameters_of_the_kernel_are_found_by_their_whole_name() {
         let line = "quiet isolcpus=2,3 nohz_fully=9 nohz_full=2-3 rcu_nocbs\n";
         assert_eq!((parameter(line, "nohz_full"), parameter(line, "rcu_nocbs")), ("2-3", ""));
     }
 
-    /// Two threads on one core would take turns of milliseconds and call it a far pair.
+    /// Fails if a round trip is lost or the times are not sorted.
     #[test]
     fn a_word_comes_back_as_often_as_it_was_sent() {
         let times = round_trips(100);

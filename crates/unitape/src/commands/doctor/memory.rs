@@ -10,14 +10,14 @@ use std::path::Path;
 /// Two segments of 64 MiB and their successors.
 const MIN_SHARED: u64 = 256 << 20;
 
-/// A field of `/proc/meminfo` in bytes.
+/// Reads a field of `/proc/meminfo` in bytes.
 fn meminfo(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// A number in a file of `/proc/sys/vm`.
+/// Reads a number from a file of `/proc/sys/vm`.
 fn vm(name: &str) -> Option<u64> {
     fs::read_to_string(Path::new("/proc/sys/vm").join(name)).ok()?.trim().parse().ok()
 }
@@ -27,12 +27,12 @@ pub fn memory() -> DoctorFinding {
         let cure = FindingRemedy("/proc mounted", "memory can be looked at", "mount -t proc proc /proc");
         return warn("memory", "this system does not report it", cure);
     };
-    let what = format!("{} available of {}", bytes(free), bytes(total));
+    let detail = format!("{} available of {}", bytes(free), bytes(total));
     if free >= GIB {
-        return ok("memory", what);
+        return ok("memory", detail);
     }
     let mend = "end something, or use smaller segments (--segment-bytes)";
-    warn("memory", what, FindingRemedy("1 GiB available", "room for segments that are made ahead", mend))
+    warn("memory", detail, FindingRemedy("1 GiB available", "room for segments that are made ahead", mend))
 }
 
 pub fn shared_memory() -> DoctorFinding {
@@ -48,28 +48,29 @@ pub fn shared_memory() -> DoctorFinding {
         return bad("shared_memory", "/dev/shm is not there", cure());
     };
     let (size, free) = (fs.f_blocks * fs.f_frsize, fs.f_bavail * fs.f_frsize);
-    let what = format!("/dev/shm {} free of {}", bytes(free), bytes(size));
+    let detail = format!("/dev/shm {} free of {}", bytes(free), bytes(size));
     if let Err(e) = try_file(path) {
         let cure = FindingRemedy("writable for this user", "hot tapes live there", "chmod 1777 /dev/shm");
-        return bad("shared_memory", format!("{what}, {e}"), cure);
+        return bad("shared_memory", format!("{detail}, {e}"), cure);
     }
     // The default window of a hot tape is several segments of 64 MiB, each beside its successor.
     match free {
-        0..MIN_SHARED => bad("shared_memory", what, cure()),
-        MIN_SHARED..GIB => warn("shared_memory", what, cure()),
-        _ => ok("shared_memory", what),
+        0..MIN_SHARED => bad("shared_memory", detail, cure()),
+        MIN_SHARED..GIB => warn("shared_memory", detail, cure()),
+        _ => ok("shared_memory", detail),
     }
 }
 
-/// Hot segments whose tapes were removed or moved before they were closed. Only people know which.
+/// Reports hot segments whose tapes were removed or moved before they were closed. Only the user knows which of the two
+/// happened.
 pub fn hot_leftovers() -> DoctorFinding {
-    let found = unitape_tape::hot_leftovers();
-    let Some(first) = found.first() else { return ok("hot_leftovers", "none under /dev/shm") };
-    let held = found.iter().map(|left| left.bytes).sum();
-    let what = format!(
+    let leftovers = unitape_tape::hot_leftovers();
+    let Some(first) = leftovers.first() else { return ok("hot_leftovers", "none under /dev/shm") };
+    let held_bytes = leftovers.iter().map(|left| left.bytes).sum();
+    let detail = format!(
         "{} hot directories without their tapes, {}: {} of the tape that was at {}",
-        found.len(),
-        bytes(held),
+        leftovers.len(),
+        bytes(held_bytes),
         first.hot.display(),
         first.tape.display()
     );
@@ -78,31 +79,32 @@ pub fn hot_leftovers() -> DoctorFinding {
         "they hold memory until the machine restarts",
         "tape moved or restored: unitape tape hot DIR --adopt; tape gone for good: rm -r the directory",
     );
-    warn("hot_leftovers", what, cure)
+    warn("hot_leftovers", detail, cure)
 }
 
-/// How the file system in memory at `demo_directory` is mounted: `huge=` of its options, as the kernel reports them.
-fn huge_of(mounts: &str, place: &str) -> Option<String> {
+/// Finds the option `huge=` of the file system mounted at `mount_point`, as the kernel reports it.
+fn huge_of(mounts: &str, mount_point: &str) -> Option<String> {
     let options = mounts.lines().rev().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
-        (fields.next() == Some(place)).then(|| fields.nth(1))?
+        (fields.next() == Some(mount_point)).then(|| fields.nth(1))?
     })?;
     let mode = options.split(',').find_map(|option| option.strip_prefix("huge="));
     Some(mode.unwrap_or("never").to_owned()) // the kernel does not list the default
 }
 
-/// For a mounted file system, its own option counts; `shmem_enabled` is for memory without one.
+/// Checks the huge page settings. For a mounted file system, the option of the mount counts; `shmem_enabled` is for
+/// memory without a mount.
 pub fn huge_pages() -> DoctorFinding {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let private = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
     let mounted = huge_of(&fs::read_to_string("/proc/self/mounts").unwrap_or_default(), "/dev/shm");
-    let shown = |mode: Option<&str>| mode.unwrap_or("not reported").to_owned();
-    let what = format!("transparent: {}, /dev/shm: {}", shown(private), shown(mounted.as_deref()));
+    let mode_text = |mode: Option<&str>| mode.unwrap_or("not reported").to_owned();
+    let detail = format!("transparent: {}, /dev/shm: {}", mode_text(private), mode_text(mounted.as_deref()));
     match mounted.as_deref() {
-        Some("always" | "advise" | "within_size") => ok("huge_pages", what),
+        Some("always" | "advise" | "within_size") => ok("huge_pages", detail),
         _ => warn(
             "huge_pages",
-            what,
+            detail,
             FindingRemedy(
                 "/dev/shm mounted with huge=advise",
                 "segments in shared memory take a quarter of the processor time to make, and their readers fault less",
@@ -112,7 +114,8 @@ pub fn huge_pages() -> DoctorFinding {
     }
 }
 
-/// The reserved pages of hugetlbfs are for users who mount it and name it as the directory of the hot segments.
+/// Reports the reserved pages of hugetlbfs. They are for users who mount hugetlbfs and name it as the directory of the
+/// hot segments.
 pub fn reserved_huge_pages() -> DoctorFinding {
     let pages = vm("nr_hugepages").unwrap_or(0);
     let size = meminfo("Hugepagesize").unwrap_or(0);
@@ -126,13 +129,13 @@ pub fn swap() -> DoctorFinding {
     if total == 0 {
         return ok("swap", format!("none, so hot segments stay in memory (swappiness {swappiness})"));
     }
-    let what = format!("{} of swap, swappiness {swappiness}", bytes(total));
+    let detail = format!("{} of swap, swappiness {swappiness}", bytes(total));
     if swappiness <= 10 {
-        return ok("swap", what);
+        return ok("swap", detail);
     }
     warn(
         "swap",
-        what,
+        detail,
         FindingRemedy(
             "swappiness of 10 or less",
             "segments in shared memory are not the first to be swapped out",
@@ -149,17 +152,17 @@ pub fn dirty() -> DoctorFinding {
     };
     let background = amount("dirty_background_bytes", "dirty_background_ratio");
     let limit = amount("dirty_bytes", "dirty_ratio");
-    let what = format!(
+    let detail = format!(
         "written in the background beyond {}, writers stopped beyond {}",
         bytes(background),
         bytes(limit)
     );
     if background <= GIB {
-        return ok("dirty_pages", what);
+        return ok("dirty_pages", detail);
     }
     warn(
         "dirty_pages",
-        what,
+        detail,
         FindingRemedy(
             "background writing beyond 256 MiB",
             "the disk works all along, and a flush finds little to do",
@@ -170,18 +173,18 @@ pub fn dirty() -> DoctorFinding {
 
 pub fn locked_memory() -> DoctorFinding {
     let limit = getrlimit(Resource::Memlock).current;
-    let what = limit.map_or("no bound".to_owned(), |l| format!("at most {}", bytes(l)));
+    let detail = limit.map_or("no bound".to_owned(), |l| format!("at most {}", bytes(l)));
     match limit {
         Some(l) if l < 64 << 20 && meminfo("SwapTotal").is_some_and(|swap| swap > 0) => warn(
             "locked_memory",
-            what,
+            detail,
             FindingRemedy(
                 "no bound where there is swap",
                 "segments can be kept from being swapped out",
                 "ulimit -l unlimited (or LimitMEMLOCK=infinity)",
             ),
         ),
-        _ => ok("locked_memory", what),
+        _ => ok("locked_memory", detail),
     }
 }
 
@@ -189,13 +192,13 @@ pub fn locked_memory() -> DoctorFinding {
 mod tests {
     use super::*;
 
-    /// The global switch says nothing about a mounted file system: advice to set it would change nothing.
+    /// Fails if the global switch is used for a mounted file system, because advice to set it would change nothing.
     #[test]
     fn the_option_of_the_mount_counts_and_the_last_mount_of_a_place() {
         let mounts = "tmpfs /dev/shm tmpfs rw,size=8g 0 0\ntmpfs /run tmpfs rw,huge=always 0 0\n";
         assert_eq!(huge_of(mounts, "/dev/shm").as_deref(), Some("never"));
-        let again = format!("{mounts}tmpfs /dev/shm tmpfs rw,huge=advise,size=8g 0 0\n");
-        assert_eq!(huge_of(&again, "/dev/shm").as_deref(), Some("advise"));
+        let remounted_mounts = format!("{mounts}tmpfs /dev/shm tmpfs rw,huge=advise,size=8g 0 0\n");
+        assert_eq!(huge_of(&remounted_mounts, "/dev/shm").as_deref(), Some("advise"));
         assert_eq!(huge_of(mounts, "/elsewhere"), None);
     }
 }

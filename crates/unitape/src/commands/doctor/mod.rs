@@ -115,20 +115,20 @@ fn print(out: &mut impl Write, finding: &DoctorFinding) -> Result<(), CommandFai
     Ok(())
 }
 
-fn ok(name: &'static str, what: impl Into<String>) -> DoctorFinding {
-    DoctorFinding { name, state: FindingSeverity::Ok, what: what.into(), should: "", gives: "", mend: "" }
+fn ok(name: &'static str, detail: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { name, state: FindingSeverity::Ok, what: detail.into(), should: "", gives: "", mend: "" }
 }
 
 /// The recommended state, its benefit, and the remedy.
 struct FindingRemedy(&'static str, &'static str, &'static str);
 
-fn warn(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
+fn warn(name: &'static str, detail: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
     let FindingRemedy(should, gives, mend) = cure;
-    DoctorFinding { name, state: FindingSeverity::Warn, what: what.into(), should, gives, mend }
+    DoctorFinding { name, state: FindingSeverity::Warn, what: detail.into(), should, gives, mend }
 }
 
-fn bad(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
-    DoctorFinding { state: FindingSeverity::Bad, ..warn(name, what, cure) }
+fn bad(name: &'static str, detail: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
+    DoctorFinding { state: FindingSeverity::Bad, ..warn(name, detail, cure) }
 }
 
 const GIB: u64 = 1 << 30;

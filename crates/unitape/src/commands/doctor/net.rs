@@ -11,14 +11,14 @@ pub fn buffers() -> DoctorFinding {
     let Some(most) = most.and_then(|text| text.trim().parse::<u64>().ok()) else {
         return ok("sockets", "this system does not report the buffers of sockets");
     };
-    let what = format!("buffers of sockets up to {}", bytes(most));
+    let detail = format!("buffers of sockets up to {}", bytes(most));
     if most >= ASKED {
-        return ok("sockets", what);
+        return ok("sockets", detail);
     }
     let cure = FindingRemedy(
         "net.core.rmem_max of 8 MiB or more",
         "what comes in a burst waits there; what does not fit is lost (and counted)",
         "sysctl net.core.rmem_max=8388608",
     );
-    warn("sockets", what, cure)
+    warn("sockets", detail, cure)
 }

@@ -59,7 +59,7 @@ struct PriceLines {
 pub fn run(args: &BestArgs) -> output::Result {
     let options = FxOptions { sizes: args.size.clone(), ..args.rules.options() };
     let (mut out, mut printed) = (output::stdout(), 0);
-    let put = |lines: &mut PriceLines, price: &BestPrice<'_>| {
+    let push_price = |lines: &mut PriceLines, price: &BestPrice<'_>| {
         if args.instr.is_some_and(|pair| pair != price.pair) {
             return;
         }
@@ -81,7 +81,7 @@ pub fn run(args: &BestArgs) -> output::Result {
         lines.count = 0;
         Ok(())
     };
-    let replay = super::replay(&args.dir, args.read, options, put, flush);
+    let replay = super::replay(&args.dir, args.read, options, push_price, flush);
     // What was printed up to an error is right.
     out.flush()?;
     let replay = replay?;

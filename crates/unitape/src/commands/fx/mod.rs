@@ -97,20 +97,20 @@ fn replay<B: Default>(
 }
 
 /// Says why nothing was printed, and what there is.
-fn explain(replay: &FxReplay, what: &str, pair: Option<PairName>, asked: &str) {
+fn explain(replay: &FxReplay, subject: &str, pair: Option<PairName>, request_text: &str) {
     let (events, quotes) = (replay.moment().seq, replay.books().counters().quotes);
     let pairs = replay.books().pairs();
     match pair.filter(|pair| !pairs.contains(pair)) {
         _ if quotes == 0 => note!(
-            "unitape: no {what}: none of the {} events is a quote; events `quote` come from a feed of banks, see \
+            "unitape: no {subject}: none of the {} events is a quote; events `quote` come from a feed of banks, see \
              `unitape generate banks`",
             grouped(events)
         ),
         Some(pair) => {
-            let known = list_known_names(pair.as_str(), "pairs", pairs.iter().map(PairName::as_str));
-            note!("unitape: no {what}: the tape has no quote of {pair}; {known}");
+            let names_text = list_known_names(pair.as_str(), "pairs", pairs.iter().map(PairName::as_str));
+            note!("unitape: no {subject}: the tape has no quote of {pair}; {names_text}");
         }
-        None => note!("unitape: no {what}{asked}: the {} quotes made none", grouped(quotes)),
+        None => note!("unitape: no {subject}{request_text}: the {} quotes made none", grouped(quotes)),
     }
 }
 
@@ -149,11 +149,11 @@ fn finish(replay: &FxReplay) -> output::Result {
             first.position
         );
     }
-    let done = if no_room + counters.controls_no_room > 0 || first.seq > 1 {
+    let outcome = if no_room + counters.controls_no_room > 0 || first.seq > 1 {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(replay.rewinds())
     };
-    let done = read_args::finish_flaws(replay.flaws(), done);
-    read_args::finish(replay.reader(), replay.names().lost_names(), done)
+    let outcome = read_args::finish_flaws(replay.flaws(), outcome);
+    read_args::finish(replay.reader(), replay.names().lost_names(), outcome)
 }

@@ -1,6 +1,6 @@
 //! Best prices and books of quotes, for people and as JSON.
 
-use crate::output::{CommandFailure, plain, say_lines, say_to};
+use crate::output::{CommandFailure, escape_line, say_lines, say_to};
 use std::io::{self, Write};
 use unitape_book::fx::{BestPrice, BestQuote, FxBookView, FxQuoteView, SweepView};
 use unitape_model::{InlineId, Side, UnixNanos};
@@ -132,7 +132,7 @@ pub fn price_row(out: &mut Vec<u8>, price: &BestPrice<'_>) {
         price.size.to_string(),
         price.state().name()
     );
-    out.extend_from_slice(plain(&row).as_bytes());
+    out.extend_from_slice(escape_line(&row).as_bytes());
     out.push(b'\n');
 }
 
@@ -164,7 +164,7 @@ pub fn book_table(out: &mut impl Write, ts: UnixNanos, book: &FxBookView<'_>) ->
                 let off = quote.off.map(|off| off.name());
                 let words = quote_words(quote.full_amount, quote.inverted, off);
                 let bank = format!("{}/{}{words}", quote.bank, quote.tier);
-                [plain(&bank).into_owned(), quote.qty.to_string(), quote.px.to_string()]
+                [escape_line(&bank).into_owned(), quote.qty.to_string(), quote.px.to_string()]
             }
             None => Default::default(),
         };

@@ -105,8 +105,8 @@ pub fn run(args: BanksArgs) -> output::Result {
     let mut out = create(&args.out)?;
     // Relaxed: figures for people.
     let position = || {
-        let (done, bytes) = (events.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-        (bytes, (u128::from(bytes) * u128::from(events_max) / u128::from(done.max(1))) as u64)
+        let (event_count, bytes) = (events.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        (bytes, (u128::from(bytes) * u128::from(events_max) / u128::from(event_count.max(1))) as u64)
     };
     let note = || format!("{} events", grouped(events.load(Ordering::Relaxed)));
     output::with_progress("generate", position, note, || -> Result<(), CommandFailure> {
@@ -125,7 +125,7 @@ pub fn run(args: BanksArgs) -> output::Result {
 /// Refuses one file for the events and for the best prices, also by a link.
 fn refuse_one_file(args: &BanksArgs) -> Result<(), CommandFailure> {
     let Some(truth) = args.truth.as_deref() else { return Ok(()) };
-    let usage = |what: &str| Err(CommandFailure::Usage(format!("--truth {}: {what}", truth.display())));
+    let usage = |reason: &str| Err(CommandFailure::Usage(format!("--truth {}: {reason}", truth.display())));
     if truth == Path::new("-") {
         return usage("the best prices go into a file; the events may go to stdout");
     }
@@ -148,7 +148,7 @@ struct BankRun {
 }
 
 impl BankRun {
-    /// The next event, whose best prices are written; none at the end.
+    /// Makes the next event and writes its best prices. Returns `None` at the end.
     fn next_line(&mut self) -> Result<Option<String>, CommandFailure> {
         // Relaxed: a wish.
         if self.stop.load(Ordering::Relaxed) {
@@ -165,11 +165,11 @@ impl BankRun {
 }
 
 fn stream_config(args: &BanksArgs) -> BankStreamConfig {
-    let plain = BankStreamConfig::default();
+    let defaults = BankStreamConfig::default();
     BankStreamConfig {
         seed: args.seed,
-        events: args.events.unwrap_or(if args.seconds.is_some() { u64::MAX } else { plain.events }),
-        span_ns: args.seconds.map_or(plain.span_ns, |seconds| seconds * 1_000_000_000),
+        events: args.events.unwrap_or(if args.seconds.is_some() { u64::MAX } else { defaults.events }),
+        span_ns: args.seconds.map_or(defaults.span_ns, |seconds| seconds * 1_000_000_000),
         pairs: args.pairs,
         banks: args.banks,
         tiers: args.tiers,

@@ -72,24 +72,26 @@ impl BenchStreamArgs {
 
 /// Runs the command.
 pub fn run(args: BenchStreamArgs) -> output::Result {
-    let done = AtomicU64::new(0);
+    let written_bytes = AtomicU64::new(0);
     let mut stream = SurveillanceStream::new(args.config());
     let mut hash = Sha256::new();
     let to_stdout = args.out.as_deref() == Some(Path::new("-"));
     // In bytes of frames: two lines an event, more or less.
-    let position = || (done.load(Ordering::Relaxed), 100 * args.events);
+    let position = || (written_bytes.load(Ordering::Relaxed), 100 * args.events);
     output::with_progress("generate", position, String::new, || match (&args.tape, &args.out) {
-        (Some(dir), _) => to_tape(dir, &mut stream, &mut hash, &done),
+        (Some(dir), _) => to_tape(dir, &mut stream, &mut hash, &written_bytes),
         (None, Some(path)) if !to_stdout => {
             let file = fs::File::create(path).map_err(|e| file_failure(path, e))?;
             let failed = |e: CommandFailure| match e {
-                CommandFailure::Error(what) => CommandFailure::Error(format!("{}: {what}", path.display())),
+                CommandFailure::Error(message) => {
+                    CommandFailure::Error(format!("{}: {message}", path.display()))
+                }
                 other => other,
             };
             let mut out = std::io::BufWriter::with_capacity(1 << 16, file);
-            to_lines(&mut out, &mut stream, &mut hash, &done).map_err(failed)
+            to_lines(&mut out, &mut stream, &mut hash, &written_bytes).map_err(failed)
         }
-        _ => to_lines(&mut output::stdout(), &mut stream, &mut hash, &done),
+        _ => to_lines(&mut output::stdout(), &mut stream, &mut hash, &written_bytes),
     })?;
     if !to_stdout {
         summary(&args, &stream, &hash.finalize())?;
@@ -104,11 +106,11 @@ fn to_tape(
     dir: &Path,
     stream: &mut SurveillanceStream,
     hash: &mut Sha256,
-    done: &AtomicU64,
+    written_bytes: &AtomicU64,
 ) -> Result<(), CommandFailure> {
     if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        let what = format!("{}: there is something in it already; give another directory", dir.display());
-        return Err(CommandFailure::Error(what));
+        let message = format!("{}: there is something in it already; give another directory", dir.display());
+        return Err(CommandFailure::Error(message));
     }
     let mut units = Vec::new();
     stream.write_definitions(&mut units);
@@ -123,7 +125,7 @@ fn to_tape(
             break;
         }
         hash.update(&units);
-        done.fetch_add(units.len() as u64, Ordering::Relaxed);
+        written_bytes.fetch_add(units.len() as u64, Ordering::Relaxed);
         writer.append(&units)?;
     }
     writer.close()?;
@@ -134,7 +136,7 @@ fn to_lines(
     out: &mut dyn Write,
     stream: &mut SurveillanceStream,
     hash: &mut Sha256,
-    done: &AtomicU64,
+    written_bytes: &AtomicU64,
 ) -> Result<(), CommandFailure> {
     let (mut unit, mut lines, mut number) = (Vec::new(), Vec::new(), 0);
     while stream.next_unit(&mut unit) {
@@ -152,7 +154,7 @@ fn to_lines(
             lines.push(b'\n');
         }
         hash.update(&unit);
-        done.fetch_add(unit.len() as u64, Ordering::Relaxed);
+        written_bytes.fetch_add(unit.len() as u64, Ordering::Relaxed);
         out.write_all(&lines)?;
         unit.clear();
         lines.clear();
@@ -189,8 +191,8 @@ fn summary(args: &BenchStreamArgs, stream: &SurveillanceStream, hash: &[u8]) -> 
             "frames_sha256": frames_sha256,
         }));
     }
-    let place = args.tape.as_deref().or(args.out.as_deref()).unwrap_or(Path::new("-"));
-    say!("{} events in {}", output::grouped(counts.events), place.display());
+    let destination = args.tape.as_deref().or(args.out.as_deref()).unwrap_or(Path::new("-"));
+    say!("{} events in {}", output::grouped(counts.events), destination.display());
     for (kind, count) in [
         ("ref", counts.references),
         ("party", counts.parties),

@@ -94,13 +94,13 @@ pub fn run(args: ExchangeArgs) -> output::Result {
     let started = Instant::now();
     let mut capture = args.pcap.as_deref().map(CaptureOutput::create).transpose()?;
     let mut network = args.udp.map(|_| NetworkOutput::open(args.interface)).transpose()?;
-    let (done, sent) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (message_count, sent) = (AtomicU64::new(0), AtomicU64::new(0));
     // Relaxed: figures for people.
     let position = || {
-        let (done, sent) = (done.load(Ordering::Relaxed), sent.load(Ordering::Relaxed));
-        (sent, (u128::from(sent) * u128::from(args.messages) / u128::from(done.max(1))) as u64)
+        let (messages, sent) = (message_count.load(Ordering::Relaxed), sent.load(Ordering::Relaxed));
+        (sent, (u128::from(sent) * u128::from(args.messages) / u128::from(messages.max(1))) as u64)
     };
-    let note = || format!("{} messages", grouped(done.load(Ordering::Relaxed)));
+    let note = || format!("{} messages", grouped(message_count.load(Ordering::Relaxed)));
     let mut packets = 0u64;
     output::with_progress("generate", position, note, || -> Result<(), CommandFailure> {
         while let Some(packet) = exchange.next()? {
@@ -108,10 +108,10 @@ pub fn run(args: ExchangeArgs) -> output::Result {
                 network.send(&packet, &stop)?;
             }
             if let Some(capture) = &mut capture {
-                capture.put(&packet)?;
+                capture.write_packet(&packet)?;
             }
             packets += 1;
-            done.store(exchange.messages(), Ordering::Relaxed);
+            message_count.store(exchange.messages(), Ordering::Relaxed);
             sent.fetch_add(packet.bytes.len() as u64, Ordering::Relaxed);
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -142,17 +142,17 @@ fn templates(files: &[PathBuf]) -> Result<ChannelTemplates, CommandFailure> {
 }
 
 fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
-    let plain = ExchangeConfig::default();
+    let defaults = ExchangeConfig::default();
     let span_ns = match args.seconds {
         Some(seconds) => seconds.checked_mul(1_000_000_000),
-        None => Some(plain.span_ns),
+        None => Some(defaults.span_ns),
     };
     let partitions = args.partitions.min(args.products);
     if let Some(group) = args.udp {
         let [_, _, c, d] = group.ip().octets();
         if group.port() > u16::MAX - 3 || c > u8::MAX - 3 || u32::from(d) + partitions > u8::MAX.into() {
-            let what = "the addresses of its channels follow from it, and there is no room for them";
-            return Err(CommandFailure::Usage(format!("--udp {group}: {what}; see --help")));
+            let reason = "the addresses of its channels follow from it, and there is no room for them";
+            return Err(CommandFailure::Usage(format!("--udp {group}: {reason}; see --help")));
         }
     }
     Ok(ExchangeConfig {
@@ -168,14 +168,14 @@ fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
         depth: args.depth,
         both_lines: args.both_lines,
         faults: faults(&args.faults)?,
-        group: args.udp.unwrap_or(plain.group),
+        group: args.udp.unwrap_or(defaults.group),
         // The truth is needed at the end only.
         moments_max: 1,
-        ..plain
+        ..defaults
     })
 }
 
-/// `some`, `lost=2000`; later ones win.
+/// Parses fault rates such as `some` and `lost=2000`. Later items win.
 fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
     let FaultRates { dead_ns, burst_packets, .. } = FaultRates::of_all_kinds();
     let mut faults = FaultRates { dead_ns, burst_packets, ..FaultRates::default() };
@@ -185,9 +185,9 @@ fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
             continue;
         }
         let usage = || {
-            let known = "some, lost-once, lost, burst, burst-packets, doubled, swapped, damaged, dead, dead-ms, \
+            let fault_names = "some, lost-once, lost, burst, burst-packets, doubled, swapped, damaged, dead, dead-ms, \
                          restarts, join";
-            CommandFailure::Usage(format!("--faults {item}: wants fault=number; there are {known}"))
+            CommandFailure::Usage(format!("--faults {item}: wants fault=number; there are {fault_names}"))
         };
         let (name, number) = item.split_once('=').ok_or_else(usage)?;
         let number: u64 = number.parse().map_err(|_| usage())?;
@@ -235,7 +235,7 @@ impl CaptureOutput {
         })
     }
 
-    fn put(&mut self, packet: &DeliveredPacket) -> Result<(), CommandFailure> {
+    fn write_packet(&mut self, packet: &DeliveredPacket) -> Result<(), CommandFailure> {
         let from = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
         write::datagram(&mut self.buffer, packet.ts_ns as i64, from, packet.to.into(), &packet.bytes);
         if self.buffer.len() >= CHUNK { self.end() } else { Ok(()) }
@@ -261,7 +261,7 @@ const SLEEP: Duration = Duration::from_micros(300);
 impl NetworkOutput {
     fn open(interface: Ipv4Addr) -> Result<Self, CommandFailure> {
         let fail =
-            |what: &str, e: &dyn std::fmt::Display| CommandFailure::Error(format!("--udp: {what}: {e}"));
+            |action: &str, e: &dyn std::fmt::Display| CommandFailure::Error(format!("--udp: {action}: {e}"));
         let socket = UdpSocket::bind((interface, 0)).map_err(|e| fail(&interface.to_string(), &e))?;
         let outgoing = sockopt::set_ip_multicast_if(&socket, &interface);
         outgoing.map_err(|e| fail("choose the interface", &e))?;
@@ -274,11 +274,11 @@ impl NetworkOutput {
         let due = Duration::from_nanos(packet.ts_ns - first_ns);
         // Relaxed: a wish.
         while !stop.load(Ordering::Relaxed) {
-            let Some(ahead) = due.checked_sub(began.elapsed()).filter(|ahead| !ahead.is_zero()) else {
+            let Some(remaining) = due.checked_sub(began.elapsed()).filter(|span| !span.is_zero()) else {
                 break;
             };
-            if ahead > SLEEP {
-                std::thread::sleep((ahead - SLEEP).min(Duration::from_millis(100)));
+            if remaining > SLEEP {
+                std::thread::sleep((remaining - SLEEP).min(Duration::from_millis(100)));
             } else {
                 std::hint::spin_loop();
             }
@@ -290,19 +290,19 @@ impl NetworkOutput {
     }
 }
 
-/// The final state of every instrument.
+/// Writes the final state of every instrument.
 fn books(path: &Path, exchange: &Exchange) -> Result<(), CommandFailure> {
     let mut out = BufWriter::new(File::create(path).map_err(|e| file_failure(path, e))?);
     let (world, truth) = (exchange.world(), exchange.truth());
-    for (place, instrument) in world.instruments.iter().enumerate() {
-        let (product, at_) = (world.product_of(place), truth.progress_of(instrument.product));
-        let Some(now) = truth.current_moment(place) else { continue };
+    for (index, instrument) in world.instruments.iter().enumerate() {
+        let (product, progress) = (world.product_of(index), truth.progress_of(instrument.product));
+        let Some(now) = truth.current_moment(index) else { continue };
         let side = |levels: &[unitape_sim::exchange::ExchangeLevel]| {
             levels.iter().map(|level| (level.px, level.qty, level.orders)).collect::<Vec<_>>()
         };
         let line = serde_json::json!({
             "rec": "book", "product": product.id, "instrument": instrument.id, "partition": product.partition,
-            "restarts": at_.restarts, "seq": at_.seq, "exponent": product.exponent, "status": now.status,
+            "restarts": progress.restarts, "seq": progress.seq, "exponent": product.exponent, "status": now.status,
             "bids": side(&now.bids), "offers": side(&now.offers),
         });
         writeln!(out, "{line}").map_err(|e| file_failure(path, e))?;

@@ -123,14 +123,14 @@ pub fn run(args: MarketArgs) -> output::Result {
     }
     let stop = output::stop_flag()?;
     let started = Instant::now();
-    let asked = args.events.max(1).saturating_mul(args.days.into());
+    let event_goal = args.events.max(1).saturating_mul(args.days.into());
     fs::create_dir_all(&args.out).map_err(|e| file_failure(&args.out, e))?;
     let mut files = MarketFiles::create(&args, &played)?;
     let (events, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     // Relaxed: figures for people.
     let position = || {
-        let (done, bytes) = (events.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-        (bytes, (u128::from(bytes) * u128::from(asked) / u128::from(done.max(1))) as u64)
+        let (event_count, bytes) = (events.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        (bytes, (u128::from(bytes) * u128::from(event_goal) / u128::from(event_count.max(1))) as u64)
     };
     let note = || format!("{} events", output::grouped(events.load(Ordering::Relaxed)));
     output::with_progress("generate", position, note, || {
@@ -144,7 +144,7 @@ pub fn run(args: MarketArgs) -> output::Result {
 }
 
 fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
-    let scenes = |of: &Option<Vec<String>>| match of {
+    let scenes = |option: &Option<Vec<String>>| match option {
         Some(list) => scenes(list),
         None => Ok(SimConfig::default().plant),
     };
@@ -166,13 +166,13 @@ fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
     })
 }
 
-/// `spoofing=5`, `all=2`; later ones win.
+/// Parses the number of scenes, such as `spoofing=5` and `all=2`. Later items win.
 fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
     let mut counts = BTreeMap::new();
     for item in list.iter().filter(|item| !item.is_empty()) {
-        let usage = |why: &str| {
+        let usage = |reason: &str| {
             let ids: Vec<&str> = Scenario::ALL.iter().map(|s| s.id()).collect();
-            CommandFailure::Usage(format!("{item}: {why}; scenarios are all, {}", ids.join(", ")))
+            CommandFailure::Usage(format!("{item}: {reason}; scenarios are all, {}", ids.join(", ")))
         };
         let (name, count) = item.split_once('=').unwrap_or((item, "1"));
         let count: u32 = count.parse().map_err(|_| usage("wants scenario=count"))?;
@@ -185,7 +185,7 @@ fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
     Ok(counts)
 }
 
-/// Time of the start: as asked for, or of the date at the time of day that is usual.
+/// Returns the start time that the user gave, or the usual time of day on the given date.
 fn start_ns(args: &MarketArgs) -> Result<u64, CommandFailure> {
     const DAY_NS: u64 = 86_400_000_000_000;
     let Some(date) = args.date else { return Ok(args.start) };
@@ -206,8 +206,8 @@ impl PlayedMarket {
             return Ok(PlayedMarket::Day(Box::new(Sim::new(day)?)));
         }
         if args.format.contains(&MarketFileFormat::Fixed) {
-            let why = "--format fixed is of one day; without --days, --full and --control there is one";
-            return Err(CommandFailure::Usage(why.to_owned()));
+            let reason = "--format fixed is of one day; without --days, --full and --control there is one";
+            return Err(CommandFailure::Usage(reason.to_owned()));
         }
         let config = MarketConfig { day, days: args.days, comms: args.comms, ..MarketConfig::default() };
         let mut market = Market::new(config)?;
@@ -343,7 +343,7 @@ impl MarketFile {
         Ok(MarketFile { out: create(&path)?, path, bytes: 0 })
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), CommandFailure> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), CommandFailure> {
         self.bytes += bytes.len() as u64;
         self.out.write_all(bytes).map_err(|e| file_failure(&self.path, e))
     }
@@ -384,28 +384,28 @@ impl MarketFiles {
             if let Some(sink) = &mut self.events {
                 buffer.clear();
                 played.write_lines(&mut self.scratch, buffer);
-                sink.put(buffer)?;
+                sink.write_bytes(buffer)?;
             }
             if let Some((fix, sink)) = &mut self.fix {
                 buffer.clear();
                 played.for_each_day_event(|e| _ = fix.write(played.world(), e, buffer));
-                sink.put(buffer)?;
+                sink.write_bytes(buffer)?;
             }
             if let Some((fixed, sink)) = &mut self.fixed {
                 buffer.clear();
                 played.for_each_day_event(|e| _ = fixed.write(played.world(), e, buffer));
-                sink.put(buffer)?;
+                sink.write_bytes(buffer)?;
             }
             if let Some((swift, sink)) = &mut self.swift {
                 buffer.clear();
                 played.for_each_day_event(|e| _ = swift.write(played.world(), e, buffer));
-                sink.put(buffer)?;
+                sink.write_bytes(buffer)?;
             }
             if let Some(sink) = &mut self.orders {
                 buffer.clear();
                 let lives = played.take_lives();
                 lives.iter().try_for_each(|life| life.write_jsonl(played.sim(), buffer))?;
-                sink.put(buffer)?;
+                sink.write_bytes(buffer)?;
             }
             // Relaxed: figures for people, and a wish.
             events.store(played.events(), Ordering::Relaxed);
@@ -417,10 +417,10 @@ impl MarketFiles {
         if let Some((fixed, sink)) = &mut self.fixed {
             self.buffer.clear();
             fixed.end(&mut self.buffer);
-            sink.put(&self.buffer)?;
+            sink.write_bytes(&self.buffer)?;
         }
-        let plain = [self.events.as_mut(), self.orders.as_mut()].into_iter().flatten();
-        let by_format = plain
+        let line_files = [self.events.as_mut(), self.orders.as_mut()].into_iter().flatten();
+        let by_format = line_files
             .chain(self.fix.as_mut().map(|f| &mut f.1))
             .chain(self.fixed.as_mut().map(|f| &mut f.1))
             .chain(self.swift.as_mut().map(|s| &mut s.1));
@@ -428,8 +428,8 @@ impl MarketFiles {
     }
 
     fn sinks(&self) -> impl Iterator<Item = &MarketFile> {
-        let plain = [self.events.as_ref(), self.orders.as_ref()].into_iter().flatten();
-        plain
+        let line_files = [self.events.as_ref(), self.orders.as_ref()].into_iter().flatten();
+        line_files
             .chain(self.fix.as_ref().map(|f| &f.1))
             .chain(self.fixed.as_ref().map(|f| &f.1))
             .chain(self.swift.as_ref().map(|s| &s.1))

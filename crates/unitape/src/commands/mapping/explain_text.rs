@@ -18,7 +18,7 @@ use unitape_feed::mapping::{
 };
 use unitape_marketdata::engine::ConfigSummary;
 
-/// The message in words, line by line; what the message itself says may hold line feeds.
+/// Explains the message in words, line by line. The text of the message itself may hold line feeds.
 pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     let mut lines = Vec::new();
     let mut out = String::new();
@@ -36,15 +36,19 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
         ExplainedOutcome::Quarantined => "goes into quarantine".to_owned(),
     });
     if let Some(rule) = m.rule {
-        _ = write!(out, " by {}", place("rule", rule));
+        _ = write!(out, " by {}", describe_location("rule", rule));
     }
     lines.push(out);
-    if let Some(why) = &m.quarantined {
-        lines.push(format!("  {}: {}", why.reason, why.detail));
-        lines.extend(why.suggestion.iter().map(|suggestion| format!("  {suggestion}")));
+    if let Some(refusal) = &m.quarantined {
+        lines.push(format!("  {}: {}", refusal.reason, refusal.detail));
+        lines.extend(refusal.suggestion.iter().map(|suggestion| format!("  {suggestion}")));
     }
-    for over in &m.passed_over {
-        lines.push(format!("  {} did not hold: {}", place("rule", over.rule), failed(&over.failed)));
+    for passed_rule in &m.passed_over {
+        lines.push(format!(
+            "  {} did not hold: {}",
+            describe_location("rule", passed_rule.rule),
+            failed(&passed_rule.failed)
+        ));
     }
     if let Some(time) = &m.time {
         let source = time.source.as_ref().map_or(": not in the message".to_owned(), |s| format!(" {s}"));
@@ -53,7 +57,7 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     }
     for s in &m.skipped {
         let entry = s.entry.map_or(String::new(), |n| format!(", entry {n}"));
-        lines.push(format!("  no {}{entry}: {}", place("event", s.event), failed(&s.failed)));
+        lines.push(format!("  no {}{entry}: {}", describe_location("event", s.event), failed(&s.failed)));
     }
     for e in &m.events {
         event(&mut lines, e);
@@ -61,7 +65,7 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     lines
 }
 
-/// The summary of a mapping with a table `[fast]`, line by line:
+/// Writes the summary of a mapping with a table `[fast]`, line by line:
 ///
 /// ```text
 /// box: ok, packets of 3 channels of XBOX, messages numbered by product
@@ -113,13 +117,13 @@ fn event(lines: &mut Vec<String>, e: &EventExplanation) {
             lines.push(format!("    {name:10} {value}"));
         }
     }
-    for kept in &e.kept {
-        let why = match kept.why {
+    for kept_field in &e.kept {
+        let reason = match kept_field.why {
             "keep" => "the mapping keeps it",
             "entry" => "nothing names it, in the entry",
             _ => "nothing names it",
         };
-        lines.push(format!("    kept {} {} ({why})", kept.name, kept.value));
+        lines.push(format!("    kept {} {} ({reason})", kept_field.name, kept_field.value));
     }
 }
 
@@ -143,7 +147,7 @@ fn field(f: &FieldExplanation, becomes: Option<&Json>) -> String {
         _ = write!(out, ": {note}");
     }
     if let Some(refused) = &f.refused {
-        _ = write!(out, " ✗ line {}: {refused} ({})", f.line, f.sort);
+        _ = write!(out, " ✗ line {}: {refused} ({})", f.line, f.value_type);
     }
     out
 }
@@ -155,6 +159,6 @@ fn failed(f: &FailedCondition) -> String {
     }
 }
 
-fn place(what: &str, p: RuleLocation) -> String {
-    format!("{what} {} (line {})", p.number, p.line)
+fn describe_location(noun: &str, p: RuleLocation) -> String {
+    format!("{noun} {} (line {})", p.number, p.line)
 }

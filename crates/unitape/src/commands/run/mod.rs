@@ -40,7 +40,7 @@ feeds.toml:
   mapping = \"jse-fix50-indices\"
   directory = \"in\"
 
-docs/guide-engineer.md has every key. `unitape config show feeds.toml --origin` prints the values in force.")]
+docs/reference/config.md has every key. `unitape config show feeds.toml --origin` prints the values in force.")]
 pub struct RunArgs {
     /// The configuration
     #[arg(value_name = "CONFIG.toml")]
@@ -88,7 +88,7 @@ impl RunArgs {
         Ok(flags)
     }
 
-    /// The same command for one feed alone.
+    /// Makes the command that runs a single feed in a process of its own.
     fn segment_command(&self, feed: &str) -> io::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("run").arg(&self.config).args(["--segment", feed, "--supervised"]);
@@ -98,8 +98,8 @@ impl RunArgs {
         if let Some(workers) = self.workers {
             command.arg("--workers").arg(workers.to_string());
         }
-        for (given, flag) in [(self.new_source, "--new-source"), (self.again, "--again")] {
-            if given {
+        for (is_given, flag) in [(self.new_source, "--new-source"), (self.again, "--again")] {
+            if is_given {
                 command.arg(flag);
             }
         }

@@ -33,14 +33,15 @@ pub fn print_event(event: RunEvent<'_>, json: bool) {
             note!("unitape: feed {feed}: from here on by mapping {}", mapping.unwrap_or("none"));
         }
         RunEvent::AddressesChanged { feed } => {
-            let what = "its addresses are others now; those of the start are listened to until the next one";
-            note!("unitape: feed {feed}: {what}");
+            let message =
+                "its addresses are others now; those of the start are listened to until the next one";
+            note!("unitape: feed {feed}: {message}");
         }
         RunEvent::MappingRefused { feed, error } => {
             note!("unitape: feed {feed}: {error}; the mapping in use stays");
         }
-        RunEvent::ProcessRetried { feed, why } => {
-            note!("unitape: feed {feed}: has failed and is tried again: {why}");
+        RunEvent::ProcessRetried { feed, reason } => {
+            note!("unitape: feed {feed}: has failed and is tried again: {reason}");
         }
     }
 }
@@ -79,17 +80,17 @@ fn print_figures(f: &FeedStatsSnapshot) {
     print_handler(f);
 }
 
-/// How the lines of a market-data handler do, where a feed has one.
+/// Prints the state of a market-data handler's lines if the feed has a handler.
 fn print_handler(figures: &FeedStatsSnapshot) {
     for line in figures.handler.iter().flat_map(channels::lines) {
         note!("{}: {line}", figures.feed);
     }
 }
 
-/// The account at the end.
+/// Prints the account at the end.
 ///
 /// # Errors
-/// When a feed has failed, too.
+/// Fails if a feed has failed or the output cannot be written.
 pub fn last(report: &RunReport, dir: &Path, json: bool) -> Result<(), CommandFailure> {
     let (outcome, elapsed_s) = (&report.outcome, report.elapsed_s);
     if json {
@@ -104,8 +105,8 @@ pub fn last(report: &RunReport, dir: &Path, json: bool) -> Result<(), CommandFai
         report.figures.iter().for_each(print_handler);
     }
     for failed in &report.failed {
-        let how = if failed.gave_up { "ended before its end" } else { "has failed" };
-        note!("unitape: feed {} {how}: {}", failed.feed, failed.error);
+        let ending = if failed.gave_up { "ended before its end" } else { "has failed" };
+        note!("unitape: feed {} {ending}: {}", failed.feed, failed.error);
     }
     Ok(report.result()?)
 }

@@ -13,13 +13,13 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
     let all = |dict| (1..=names.len(dict)).filter_map(move |id| names.name(dict, id));
     let asked = filter.symbols.len();
     for symbol in filter.symbols.iter().filter(|symbol| !is_known(NameKind::Instrument, symbol)) {
-        let there = list_known_names(symbol, "symbols", all(NameKind::Instrument));
-        note!("unitape: nothing in the store has the symbol {symbol}; {there}");
+        let names_text = list_known_names(symbol, "symbols", all(NameKind::Instrument));
+        note!("unitape: nothing in the store has the symbol {symbol}; {names_text}");
     }
     filter.symbols.retain(|symbol| is_known(NameKind::Instrument, symbol));
     if let Some(venue) = filter.venue.as_ref().filter(|venue| !is_known(NameKind::Venue, venue)) {
-        let there = list_known_names(venue, "venues", all(NameKind::Venue));
-        note!("unitape: nothing in the store is of the venue {venue}; {there}");
+        let names_text = list_known_names(venue, "venues", all(NameKind::Venue));
+        note!("unitape: nothing in the store is of the venue {venue}; {names_text}");
         filter.venue = None;
         return false;
     }

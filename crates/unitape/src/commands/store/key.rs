@@ -14,7 +14,7 @@ pub struct KeyArgs {
 }
 
 impl KeyArgs {
-    /// The key of a store that exists.
+    /// Loads the key of an existing store.
     pub fn of_store(&self, store: &Path) -> Result<MasterKey, CommandFailure> {
         // What is no store, or an older one, has no key that would help.
         check_format(store)?;
@@ -25,7 +25,7 @@ impl KeyArgs {
         self.load(&path)
     }
 
-    /// The key to seal with. A new store gets a new key beside it if no other is named.
+    /// Loads the key for sealing. A new store gets a new key beside it if the user names no other key.
     pub fn for_sealing(&self, store: &Path) -> Result<MasterKey, CommandFailure> {
         if store.join("manifest").exists() {
             return self.of_store(store);
@@ -50,7 +50,7 @@ impl KeyArgs {
         Ok(key)
     }
 
-    /// The file that the user names.
+    /// Returns the key file that the user names.
     fn named(&self) -> Option<PathBuf> {
         let from_environment = || std::env::var_os(KEY_FILE_VARIABLE).filter(|path| !path.is_empty());
         self.key.clone().or_else(|| from_environment().map(PathBuf::from))

@@ -143,22 +143,23 @@ impl ScanOutput {
         let rows = || RowSchema::ALL.map(RowSchema::name).join(" and ");
         if print.events || print.full || schemas.is_empty() || !kinds.is_empty() {
             if print.output.csv {
-                let what = format!(
+                let message = format!(
                     "--csv prints rows: give one --schema ({}), without --events, --full or --kind",
                     rows()
                 );
-                return Err(CommandFailure::Usage(what));
+                return Err(CommandFailure::Usage(message));
             }
             return Ok(Self::Events);
         }
         let schema = schemas[0];
-        if schemas.iter().any(|other| *other != schema) {
-            let what = "rows are of one schema; with --events, events of several are printed".to_owned();
-            return Err(CommandFailure::Usage(what));
+        if schemas.iter().any(|other_schema| *other_schema != schema) {
+            let message = "rows are of one schema; with --events, events of several are printed".to_owned();
+            return Err(CommandFailure::Usage(message));
         }
         let Some(columns) = schema.row_schema() else {
-            let what = format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
-            return Err(CommandFailure::Usage(what));
+            let message =
+                format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
+            return Err(CommandFailure::Usage(message));
         };
         let format = RowFormat::from_options(print.output.json, print.output.csv);
         Ok(Self::Rows(schema, RowLines::new(format, columns)))
@@ -286,8 +287,8 @@ impl<'a> ScanPrinter<'a> {
         match failure {
             Some(failure) => Err(failure.into()),
             None if is_refused => {
-                let what = "the system refused to read some of it, as named above; the rest was printed";
-                Err(CommandFailure::Error(what.to_owned()))
+                let message = "the system refused to read some of it, as named above; the rest was printed";
+                Err(CommandFailure::Error(message.to_owned()))
             }
             None => Ok(PrintedScan { events, problems }),
         }
@@ -358,7 +359,7 @@ impl<'a> ScanPrinter<'a> {
     }
 }
 
-/// Names the damage that a scan met.
+/// Reports the damage that a scan met.
 fn report(problems: &[Error], count: u64) {
     problems.iter().for_each(|p| note!("unitape: {p}"));
     if count > problems.len() as u64 {

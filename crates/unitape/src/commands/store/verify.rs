@@ -50,28 +50,35 @@ pub fn run(args: &VerifyArgs) -> output::Result {
     };
     let report = with_progress("verify", &progress, || verify(&args.dir, key, &options))?;
 
-    let seen =
+    let remembered_generation =
         report.store.as_deref().zip(memory.as_ref()).and_then(|(store, memory)| memory.generation(store));
     let freshness = match (report.generation, &memory) {
         (None, _) => Freshness::Unproven,
         // What is seen for the first time is the state to remember.
-        (Some(now), Some(_)) => Freshness::of(now, &[args.at_least.unwrap_or(0), seen.unwrap_or(now)]),
-        (Some(now), None) => Freshness::of(now, args.at_least.as_slice()),
+        (Some(now), Some(_)) => Freshness::for_generation(
+            now,
+            &[args.at_least.unwrap_or(0), remembered_generation.unwrap_or(now)],
+        ),
+        (Some(now), None) => Freshness::for_generation(now, args.at_least.as_slice()),
     };
     if let (Some(memory), Some(store), Some(now)) = (&mut memory, &report.store, report.generation) {
         memory.remember(store, now)?;
     }
     if args.json {
-        print_json(&report, freshness, seen)?
+        print_json(&report, freshness, remembered_generation)?
     } else {
-        print(args, &report, freshness, seen)?
+        print(args, &report, freshness, remembered_generation)?
     }
     let is_good = report.problems == 0 && freshness != Freshness::RolledBack;
     Ok(if is_good { CommandOutcome::Clean } else { CommandOutcome::Flawed })
 }
 
-fn print_json(report: &VerifyReport, freshness: Freshness, seen: Option<u64>) -> Result<(), CommandFailure> {
-    for Finding { kind, path, block, offset, what } in &report.findings {
+fn print_json(
+    report: &VerifyReport,
+    freshness: Freshness,
+    remembered_generation: Option<u64>,
+) -> Result<(), CommandFailure> {
+    for Finding { kind, path, block, offset, problem: what } in &report.findings {
         output::print_json(&serde_json::json!({
             "finding": kind.name(), "problem": kind.is_problem(), "path": path.to_string_lossy(), "block": block,
             "offset": offset, "what": what, "advice": kind.advice(),
@@ -80,7 +87,7 @@ fn print_json(report: &VerifyReport, freshness: Freshness, seen: Option<u64>) ->
     output::print_json(&serde_json::json!({
         "generation": report.generation, "freshness": freshness.name(), "files": report.files,
         "bytes": report.bytes, "problems": report.problems, "store": report.store,
-        "public_key": report.public_key.map(|key| key.to_string()), "remembered": seen,
+        "public_key": report.public_key.map(|key| key.to_string()), "remembered": remembered_generation,
     }))
 }
 
@@ -88,20 +95,20 @@ fn print(
     args: &VerifyArgs,
     report: &VerifyReport,
     freshness: Freshness,
-    seen: Option<u64>,
+    remembered_generation: Option<u64>,
 ) -> Result<(), CommandFailure> {
-    for Finding { kind, path, block, offset, what } in &report.findings {
+    for Finding { kind, path, block, offset, problem: what } in &report.findings {
         let block = block.map_or(String::new(), |block| format!(", block {block}"));
         let offset = offset.map_or(String::new(), |offset| format!(" at offset {offset}"));
         say!("{}: {}{block}{offset}: {what}; to do: {}", kind.name(), path.display(), kind.advice());
     }
     if let (Some(generation), Some(key)) = (report.generation, report.public_key) {
-        let freshness = match (freshness, seen, &args.remember) {
+        let freshness = match (freshness, remembered_generation, &args.remember) {
             (Freshness::Unproven, ..) => "unproven: it may be an older state of the store".to_owned(),
             (Freshness::Proven, None, Some(_)) => "from now on remembered".to_owned(),
             (Freshness::Proven, ..) => "proven".to_owned(),
             (Freshness::RolledBack, ..) => {
-                let least = seen.max(args.at_least).unwrap_or(0);
+                let least = remembered_generation.max(args.at_least).unwrap_or(0);
                 format!("rolled back: generation {least} was there before; to do: put the newer state back")
             }
         };

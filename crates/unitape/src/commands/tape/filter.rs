@@ -33,17 +33,18 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
         note!("unitape: nothing to print: the tape has no events");
         return;
     }
-    let mut why: Vec<String> = unknown_names(filter.names(), cursor.names().dictionary()).collect();
-    if counts.within == 0 {
+    let mut reasons: Vec<String> = unknown_names(filter.names(), cursor.names().dictionary()).collect();
+    if counts.part_events == 0 {
         let range = filter.range();
         let bounds = [("--from", &range.from), ("--to", &range.to)];
-        let mut asked: Vec<String> =
+        let mut range_options: Vec<String> =
             bounds.iter().filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?))).collect();
         let times = [("--since", &args.select.range.since), ("--until", &args.select.range.until)];
-        asked.extend(times.iter().filter_map(|(option, text)| Some(format!("{option} {}", text.as_ref()?))));
-        why.push(format!(
+        range_options
+            .extend(times.iter().filter_map(|(option, text)| Some(format!("{option} {}", text.as_ref()?))));
+        reasons.push(format!(
             "no event with {}: there are events {first} to {last}, at positions @{} to @{}",
-            asked.join(" "),
+            range_options.join(" "),
             info.first,
             info.end
         ));
@@ -51,18 +52,18 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
         let (kinds, messages) = filter.kinds();
         let kinds = kinds.iter().map(|kind| kind.name()).chain(messages.then_some(MESSAGE));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        why.push(format!("no event of kind {kinds}; there are: {}", kinds_text(counts)));
-    } else if why.is_empty() {
+        reasons.push(format!("no event of kind {kinds}; there are: {}", kinds_text(counts)));
+    } else if reasons.is_empty() {
         let mut each = vec![format!("{} of the kinds", grouped(counts.of_kinds))];
         for ((noun, filter), n) in NAME_NOUNS.iter().zip(filter.names()).zip(counts.of_names) {
             if !filter.wanted().is_empty() {
                 each.push(format!("{} with the {noun} {}", grouped(n), filter.wanted().join(", ")));
             }
         }
-        let within = grouped(counts.within);
-        why.push(format!("of {within} events none is all that was asked for: {}", each.join(", ")));
+        let range_events = grouped(counts.part_events);
+        reasons.push(format!("of {range_events} events none is all that was asked for: {}", each.join(", ")));
     }
-    note!("unitape: nothing to print: {}", why.join("; "));
+    note!("unitape: nothing to print: {}", reasons.join("; "));
 }
 
 /// Prints that the tape ends before `--to`, where something was printed.

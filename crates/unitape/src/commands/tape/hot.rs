@@ -30,17 +30,17 @@ pub fn run(args: &HotArgs) -> output::Result {
     } else {
         None
     };
-    let (tape, place, notice) = (TapeManifest::load(dir)?.id, hot_place(dir)?, hot_notice(dir)?);
+    let (tape, hot_dir, notice) = (TapeManifest::load(dir)?.id, hot_place(dir)?, hot_notice(dir)?);
     if args.json {
         output::print_json(&serde_json::json!({
-            "tape": tape.to_string(), "hot": place, "notice": notice.as_ref().map(ToString::to_string),
-            "changed": changed.as_ref().map(|(what, _)| what),
+            "tape": tape.to_string(), "hot": hot_dir, "notice": notice.as_ref().map(ToString::to_string),
+            "changed": changed.as_ref().map(|(action, _)| action),
         }))?;
     } else {
-        match (&changed, &place, &notice) {
+        match (&changed, &hot_dir, &notice) {
             (Some(("forgotten", hot)), ..) => say!("forgotten: {}, which stays as it is", hot.display()),
-            (Some((what, hot)), ..) => {
-                say!("{what}: {}; the next writer of the tape records it", hot.display())
+            (Some((action, hot)), ..) => {
+                say!("{action}: {}; the next writer of the tape records it", hot.display())
             }
             (None, _, Some(notice)) => say!("{notice}"),
             (None, Some(hot), None) => say!("the hot segments of this tape are in {}", hot.display()),

@@ -1,6 +1,6 @@
 //! `unitape tape retain`, and what `tape info` prints about the limits and the cursors that hold segments.
 
-use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, plain, say};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, escape_line, grouped, say};
 use std::path::PathBuf;
 use unitape_run::config::{TimeSpan, TimeSpanRefusal};
 use unitape_run::removal;
@@ -31,9 +31,9 @@ pub struct RetainArgs {
     json: bool,
 }
 
-/// Clap prints an error of an option unchanged.
+/// Parses a time span and escapes it in an error, because clap prints the error of an option unchanged.
 fn span(text: &str) -> Result<TimeSpan, TimeSpanRefusal> {
-    text.parse().map_err(|TimeSpanRefusal { text }| TimeSpanRefusal { text: plain(&text).into_owned() })
+    text.parse().map_err(|TimeSpanRefusal { text }| TimeSpanRefusal { text: escape_line(&text).into_owned() })
 }
 
 /// Applies limits to a tape that nobody writes.
@@ -46,8 +46,8 @@ pub fn retain(args: &RetainArgs) -> output::Result {
         ..RetentionLimits::default()
     };
     if !limits.is_limited() {
-        let what = "nothing to retain by: give --bytes, --age or --days; see unitape tape retain --help";
-        return Err(CommandFailure::Usage(what.to_owned()));
+        let message = "nothing to retain by: give --bytes, --age or --days; see unitape tape retain --help";
+        return Err(CommandFailure::Usage(message.to_owned()));
     }
     output::print_hot_notice(&args.dir);
     let removed = unitape_tape::retain(&args.dir, &limits, &removal(), args.dry_run)?;
@@ -57,22 +57,22 @@ pub fn retain(args: &RetainArgs) -> output::Result {
             "dry_run": args.dry_run,
         }))?;
     } else {
-        let what = if args.dry_run { "would remove" } else { "removed" };
+        let verb = if args.dry_run { "would remove" } else { "removed" };
         let (segments, size) = (grouped(removed.segments), bytes(removed.bytes));
-        say!("{what} {segments} segments, {size}; the oldest position is {}", removed.oldest);
+        say!("{verb} {segments} segments, {size}; the oldest position is {}", removed.oldest);
     }
     Ok(CommandOutcome::Clean)
 }
 
-/// As fields of `tape info --json`.
-pub fn fields(kept: &RetentionStatus) -> serde_json::Value {
-    let limits = kept.limits.as_ref().map(|l| {
+/// Makes the fields of `tape info --json`.
+pub fn fields(retention: &RetentionStatus) -> serde_json::Value {
+    let limits = retention.limits.as_ref().map(|l| {
         serde_json::json!({
             "bytes": l.bytes, "age_s": l.age.map(|age| age.as_secs_f64()), "days": l.days,
             "notice_s": l.notice.as_secs_f64(), "hold_bytes": l.hold_for_cursors,
         })
     });
-    let cursors = kept.cursors.iter().map(|c| {
+    let cursors = retention.cursors.iter().map(|c| {
         serde_json::json!({
             "name": c.name, "position": c.position.map(|p| p.0), "lag_bytes": c.lag_bytes,
             "lag_events": c.lag_events, "age_s": c.age_s, "error": c.error,
@@ -80,46 +80,51 @@ pub fn fields(kept: &RetentionStatus) -> serde_json::Value {
         })
     });
     serde_json::json!({
-        "limits": limits, "announced": kept.announced.0, "sealed": kept.sealed, "open": kept.open,
-        "held": kept.held, "clock_jump_s": kept.clock_jump_ns.map(|ns| ns as f64 / 1e9),
-        "clock_jumps": kept.clock_jumps, "trouble": kept.trouble, "cursors": cursors.collect::<Vec<_>>(),
+        "limits": limits, "announced": retention.announced.0, "sealed": retention.sealed, "open": retention.open,
+        "held": retention.held_segments, "clock_jump_s": retention.clock_jump_ns.map(|ns| ns as f64 / 1e9),
+        "clock_jumps": retention.clock_jumps, "trouble": retention.trouble, "cursors": cursors.collect::<Vec<_>>(),
     })
 }
 
-/// For people.
-pub fn print_retention(kept: &RetentionStatus) -> Result<(), CommandFailure> {
-    say!("kept      {} sealed segments, {} open{}", grouped(kept.sealed), kept.open, limits(kept));
-    if kept.announced > kept.oldest {
-        say!("going     everything before position {}, soon", kept.announced);
+/// Prints the retention for people.
+pub fn print_retention(retention: &RetentionStatus) -> Result<(), CommandFailure> {
+    say!(
+        "kept      {} sealed segments, {} open{}",
+        grouped(retention.sealed),
+        retention.open,
+        limits(retention)
+    );
+    if retention.announced > retention.oldest {
+        say!("going     everything before position {}, soon", retention.announced);
     }
-    if let Some(ns) = kept.clock_jump_ns {
+    if let Some(ns) = retention.clock_jump_ns {
         let s = ns / 1_000_000_000;
         say!("clock     has jumped by {s} s; nothing goes for its age or day until it is back, or believed");
     }
-    if let Some(trouble) = &kept.trouble {
+    if let Some(trouble) = &retention.trouble {
         say!("trouble   nothing could be removed: {trouble}");
     }
-    for c in &kept.cursors {
-        let at = c.position.map_or_else(|| "new".to_owned(), |p| format!("at position {p}"));
+    for c in &retention.cursors {
+        let position_text = c.position.map_or_else(|| "new".to_owned(), |p| format!("at position {p}"));
         let events = c.lag_events.map_or_else(String::new, |n| format!(", {} events", grouped(n)));
         let rewound = |from| format!("; rewound from {from}, where the tape was cut back");
         let rewound = c.rewound_from.map_or_else(String::new, rewound);
         let error = c.error.as_ref().map_or_else(String::new, |e| format!("; {e}"));
         say!(
-            "cursor    {} {at}, {} behind{events}, {} s old{rewound}{error}",
+            "cursor    {} {position_text}, {} behind{events}, {} s old{rewound}{error}",
             c.name,
             bytes(c.lag_bytes),
             c.age_s
         );
     }
-    if kept.held > 0 {
-        say!("held      {} segments are there for cursors only", kept.held);
+    if retention.held_segments > 0 {
+        say!("held      {} segments are there for cursors only", retention.held_segments);
     }
     Ok(())
 }
 
-fn limits(kept: &RetentionStatus) -> String {
-    let Some(limits) = kept.limits.as_ref().filter(|l| l.is_limited()) else { return String::new() };
+fn limits(retention: &RetentionStatus) -> String {
+    let Some(limits) = retention.limits.as_ref().filter(|l| l.is_limited()) else { return String::new() };
     let mut words = Vec::new();
     words.extend(limits.bytes.map(bytes));
     words.extend(limits.age.map(|age| TimeSpan(age).to_string()));

@@ -27,22 +27,23 @@ pub struct RepairArgs {
 /// Runs the command.
 pub fn repair(args: &RepairArgs) -> output::Result {
     // A tape that cannot be read has no findings here; the next repair knows it.
-    let mut beside: Vec<_> = unitape_feed::checkpoint_damage(&args.dir).ok().flatten().into_iter().collect();
+    let mut foreign_damage: Vec<_> =
+        unitape_feed::checkpoint_damage(&args.dir).ok().flatten().into_iter().collect();
     let lost_bytes = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or_default();
-    beside.extend(lost_bytes.iter().cloned());
+    foreign_damage.extend(lost_bytes.iter().cloned());
     let options = RepairOptions {
         apply: args.apply,
         accept_unverified: args.accept_unverified,
         truncate: args.truncate,
-        beside,
+        foreign_damage,
     };
     let report = unitape_tape::repair(&args.dir, &options)?;
     // A mended tape shows the other problems.
     let remains = match args.apply && !report.is_clean() {
         true => {
             // A cut may have removed some of their events.
-            let beside = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or(lost_bytes);
-            unitape_tape::repair(&args.dir, &RepairOptions { beside, ..RepairOptions::default() })?
+            let foreign_damage = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or(lost_bytes);
+            unitape_tape::repair(&args.dir, &RepairOptions { foreign_damage, ..RepairOptions::default() })?
         }
         false => RepairReport::default(),
     };
@@ -51,8 +52,8 @@ pub fn repair(args: &RepairArgs) -> output::Result {
         true => TapeInspection::inspect(&args.dir)?.problems,
         false => Vec::new(),
     };
-    let lost = report.findings.iter().any(|f| f.remedy == RepairRemedy::Nothing);
-    let flawed = if args.apply { lost || !remains.is_clean() } else { !report.is_clean() };
+    let has_loss = report.findings.iter().any(|f| f.remedy == RepairRemedy::Nothing);
+    let flawed = if args.apply { has_loss || !remains.is_clean() } else { !report.is_clean() };
     let flawed = flawed || !unmended.is_empty();
     let outcome = RepairOutcome { report, remains, unmended };
     if args.json {
@@ -78,7 +79,7 @@ fn json(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure
         serde_json::json!({
             "file": f.file, "offset": f.offset,
             "positions": f.positions.map(|(from, to)| [from.0, to.0]),
-            "what": f.what, "remedy": word(f.remedy), "action": f.action, "mended": f.mended && args.apply,
+            "what": f.problem, "remedy": word(f.remedy), "action": f.action, "mended": f.mended && args.apply,
         })
     };
     let cut = report.cut.map(|cut| {
@@ -87,7 +88,7 @@ fn json(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure
         })
     });
     output::print_json(&serde_json::json!({
-        "applied": report.applied, "aside": report.aside, "cut": cut,
+        "applied": report.applied, "aside": report.backup_dir, "cut": cut,
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "remains": remains.findings.iter().map(finding).collect::<Vec<_>>(), "unmended": unmended,
     }))
@@ -114,8 +115,8 @@ fn print(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailur
             }
         }
     }
-    if let Some(aside) = &report.aside {
-        say!("what was replaced is in {}", aside.display());
+    if let Some(backup_dir) = &report.backup_dir {
+        say!("what was replaced is in {}", backup_dir.display());
     }
     if !args.apply {
         say!("nothing was changed; --apply does it");
@@ -145,12 +146,12 @@ fn finding(f: &RepairFinding, applied: bool) -> Result<(), CommandFailure> {
         (false, _) if f.remedy == RepairRemedy::Nothing => "lost",
         (false, _) => "damaged",
     };
-    say!("{state}: {} at offset {}: {}{positions}", f.file.display(), f.offset, f.what);
+    say!("{state}: {} at offset {}: {}{positions}", f.file.display(), f.offset, f.problem);
     say!("    {}", f.action);
     Ok(())
 }
 
-/// The remedy, in one word.
+/// Returns the word for the remedy.
 fn word(remedy: RepairRemedy) -> &'static str {
     match remedy {
         RepairRemedy::Mend => "mend",

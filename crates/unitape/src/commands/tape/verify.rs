@@ -10,15 +10,17 @@ use unitape_tape::VerifyReport;
 /// Runs the command.
 pub fn verify(dir: &Path, json: bool) -> output::Result {
     output::print_hot_notice(dir);
-    let found = TapeInspection::inspect(dir)?;
+    let inspection = TapeInspection::inspect(dir)?;
     if json {
-        found.print_json()?
+        inspection.print_json()?
     } else {
-        found.print()?
+        inspection.print()?
     }
-    match found.outside {
+    match inspection.outside {
         Some(failure) => Err(failure),
-        None => Ok(if found.problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed }),
+        None => {
+            Ok(if inspection.problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed })
+        }
     }
 }
 
@@ -43,7 +45,7 @@ impl TapeInspection {
     /// Checks the tape in `dir`.
     ///
     /// # Errors
-    /// Not a tape, a foreign version, or a file that cannot be read.
+    /// Fails if the directory is not a tape, if the tape has a foreign version, or if a file cannot be read.
     pub fn inspect(dir: &Path) -> Result<Self, CommandFailure> {
         let report = unitape_tape::verify(dir)?;
         let mut problems: Vec<String> = report
@@ -52,7 +54,7 @@ impl TapeInspection {
             .map(|p| {
                 let positions = p.positions.map(|(from, to)| format!(" (positions {from} to {to})"));
                 let positions = positions.unwrap_or_default();
-                format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.what)
+                format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.problem)
             })
             .collect();
         let account = TapeAccount::load(dir);
@@ -63,7 +65,7 @@ impl TapeInspection {
                     problems.push(format!("account of {}/{} does not close", s.feed, s.file));
                 }
                 if let Some(m) = &account.mismatch {
-                    problems.push(format!("position {}: {}", m.position.unwrap_or_default(), m.what));
+                    problems.push(format!("position {}: {}", m.position.unwrap_or_default(), m.difference));
                 }
                 let losses = account.tape_gaps.parts.iter().filter(|part| part.is_loss);
                 problems.extend(losses.map(|part| part.detail.clone()));
