@@ -72,7 +72,7 @@ pub fn read_error(error: unitape_arrow::Error) -> PyErr {
             position = Some(to.0);
             "rewound"
         }
-        ArrowError::Shortened { found, .. } => {
+        ArrowError::Shortened { current_end: found, .. } => {
             position = Some(found.0);
             "shortened"
         }

@@ -137,16 +137,16 @@ mod tests {
                 assert!(packages.iter().any(|package| package.name == *name), "{name}");
             }
         }
-        let of = |file: &str| {
+        let names_of = |file: &str| {
             let mut names = packages_of(&[file.to_owned()], &packages);
             names.sort();
             names
         };
         assert_eq!(
-            of("crates/watch/src/lib.rs"),
+            names_of("crates/watch/src/lib.rs"),
             ["unitape", "unitape-bench", "unitape-case", "unitape-run", "unitape-server", "unitape-watch"]
         );
-        assert_eq!(of("fuzz/src/lib.rs"), ["unitape-fuzz"]);
-        assert_eq!(of("docs/events.md"), ["unitape", "unitape-codec", "unitape-model", "unitape-run"]);
+        assert_eq!(names_of("fuzz/src/lib.rs"), ["unitape-fuzz"]);
+        assert_eq!(names_of("docs/events.md"), ["unitape", "unitape-codec", "unitape-model", "unitape-run"]);
     }
 }

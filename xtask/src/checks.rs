@@ -249,8 +249,8 @@ mod tests {
             ("", "three numbers"),
             ("a 1 2 3", "a second line of a"),
         ] {
-            let why = read_record(&format!("# package\na 1 2 3\n{line}\n")).unwrap_err();
-            assert!(why.starts_with("xtask/checks.txt:3: ") && why.contains(message), "{line}: {why}");
+            let error = read_record(&format!("# package\na 1 2 3\n{line}\n")).unwrap_err();
+            assert!(error.starts_with("xtask/checks.txt:3: ") && error.contains(message), "{line}: {error}");
         }
         let text = std::fs::read_to_string(root().join(RECORD)).unwrap();
         assert_eq!(write_record(&read_record(&text).unwrap()), text, "the record of the tree");

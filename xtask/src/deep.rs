@@ -41,7 +41,7 @@ const FUZZ_INPUTS: u64 = 2_000;
 /// One part of the deep run.
 struct DeepPart {
     name: &'static str,
-    about: &'static str,
+    description: &'static str,
     /// The unit of the counts.
     counts: &'static str,
     /// The part fails if it counts fewer.
@@ -68,7 +68,7 @@ struct DeepRun {
 const PARTS: [DeepPart; 11] = [
     DeepPart {
         name: "peers",
-        about: "the measurements of peers compile",
+        description: "the measurements of peers compile",
         counts: "workspaces",
         minimum: 1,
         packages: &[],
@@ -76,7 +76,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "twins",
-        about: "a build without bench holds no slow twin, one with it does",
+        description: "a build without bench holds no slow twin, one with it does",
         counts: "builds",
         minimum: 2,
         packages: &["unitape", "unitape-bench"],
@@ -84,7 +84,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "demo",
-        about: "the demo of a release build checks itself",
+        description: "the demo of a release build checks itself",
         counts: "demos",
         minimum: 1,
         packages: &[],
@@ -92,7 +92,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "cases",
-        about: "every bench case has the fields of the contract; Python reads the demo's whole tape",
+        description: "every bench case has the fields of the contract; Python reads the demo's whole tape",
         counts: "tests",
         minimum: DEEP_TESTS.len() as u64,
         packages: &["unitape"],
@@ -100,7 +100,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "wheel",
-        about: "the wheel for older systems passes its tests in a fresh environment",
+        description: "the wheel for older systems passes its tests in a fresh environment",
         counts: "wheels",
         minimum: 1,
         packages: &["unitape-python", "unitape-arrow"],
@@ -108,7 +108,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "properties",
-        about: "the tests of the libraries, whose property tests start from the run's seed",
+        description: "the tests of the libraries, whose property tests start from the run's seed",
         counts: "tests",
         minimum: 600,
         packages: &PROPERTY_PACKAGES,
@@ -116,7 +116,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "loom",
-        about: "rings and tape under every interleaving of one preemption more",
+        description: "rings and tape under every interleaving of one preemption more",
         counts: "models",
         minimum: steps::LOOM_MODELS,
         packages: &["unitape-ring", "unitape-tape"],
@@ -124,7 +124,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "tsan",
-        about: "lock-free code under ThreadSanitizer (nightly)",
+        description: "lock-free code under ThreadSanitizer (nightly)",
         counts: "programs or tests",
         minimum: 2,
         packages: &["unitape-ring", "unitape-tape"],
@@ -132,7 +132,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "rounds",
-        about: "kills, stalls, faults, copies, flips, restarts and live faults",
+        description: "kills, stalls, faults, copies, flips, restarts and live faults",
         counts: "rounds",
         minimum: ROUNDS,
         packages: &["unitape-tape", "unitape-feed", "unitape"],
@@ -140,7 +140,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "seeds",
-        about: "the exchange in a box against the market-data handler",
+        description: "the exchange in a box against the market-data handler",
         counts: "seeds",
         minimum: SEEDS,
         packages: &["unitape-marketdata", "unitape-base", "unitape-fast", "unitape-book"],
@@ -148,7 +148,7 @@ const PARTS: [DeepPart; 11] = [
     },
     DeepPart {
         name: "fuzz",
-        about: "each fuzz target for the time that is left, with ASan (nightly)",
+        description: "each fuzz target for the time that is left, with ASan (nightly)",
         counts: "inputs of each target",
         minimum: FUZZ_INPUTS,
         packages: &[
@@ -179,7 +179,7 @@ const DEEP_TESTS: [&str; 4] = [
 pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     let Some(request) = parse(args).map_err(XtaskFailure::Usage)? else {
         PARTS.iter().for_each(|part| {
-            println!("{:7} {} (at least {} {})", part.name, part.about, part.minimum, part.counts)
+            println!("{:7} {} (at least {} {})", part.name, part.description, part.minimum, part.counts)
         });
         return Ok(0);
     };
@@ -205,16 +205,16 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     let mut lines = Vec::new();
     let mut summary = Vec::new();
     for part in PARTS.iter().filter(|part| request.names(part.name)) {
-        eprintln!("\n== {}: {}", part.name, part.about);
+        eprintln!("\n== {}: {}", part.name, part.description);
         let mut count = TestCount::default();
         let start = Instant::now();
-        let result = (part.run)(&deep, &mut count).and_then(|counts| part.judge(counts));
+        let result = (part.run)(&deep, &mut count).and_then(|counts| part.check_minimum(counts));
         let seconds = start.elapsed().as_secs_f64();
         let text = match &result {
             Ok(counted) => format!("ok: {} {}", counted, part.counts),
-            Err(why) => {
+            Err(reason) => {
                 count.failed = count.failed.max(1);
-                format!("FAILED: {why}")
+                format!("FAILED: {reason}")
             }
         };
         count.passed = count.passed.max(u64::from(result.is_ok()));
@@ -223,8 +223,8 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
         let mut line = json!({"record": KIND, "part": part.name, "passed": result.is_ok(),
             "count": result.as_ref().ok(), "counts": part.counts, "minimum": part.minimum,
             "seconds": seconds.round(), "seed": deep.seed});
-        if let Err(why) = &result {
-            line["why"] = json!(why);
+        if let Err(reason) = &result {
+            line["why"] = json!(reason);
         }
         commit.describe(&mut line);
         lines.push(line);
@@ -244,7 +244,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
 
 impl DeepPart {
     /// The count that goes into the record: the sum, or the least of several.
-    fn judge(&self, counts: PartCounts) -> Result<u64, String> {
+    fn check_minimum(&self, counts: PartCounts) -> Result<u64, String> {
         match counts {
             PartCounts::Sum(count) if count >= self.minimum => Ok(count),
             PartCounts::Sum(count) => {
@@ -287,7 +287,7 @@ fn parse(args: &[String]) -> Result<Option<DeepRequest>, String> {
     let mut request = DeepRequest { minutes: MINUTES, only: Vec::new() };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let mut value = |what: &str| args.next().ok_or_else(|| format!("{arg} wants {what}"));
+        let mut value = |noun: &str| args.next().ok_or_else(|| format!("{arg} wants {noun}"));
         match arg.as_str() {
             "--minutes" => {
                 let text = value("a number")?;
@@ -297,8 +297,8 @@ fn parse(args: &[String]) -> Result<Option<DeepRequest>, String> {
             "--only" => {
                 let name = value("the name of a part")?;
                 if !PARTS.iter().any(|part| part.name == name) {
-                    let known: Vec<_> = PARTS.iter().map(|part| part.name).collect();
-                    return Err(format!("no part `{name}`; there are: {}", known.join(", ")));
+                    let part_names: Vec<_> = PARTS.iter().map(|part| part.name).collect();
+                    return Err(format!("no part `{name}`; there are: {}", part_names.join(", ")));
                 }
                 request.only.push(name.clone());
             }
@@ -342,7 +342,7 @@ fn run_wheel(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String
 fn tests_of(outcome: StepOutcome, count: &TestCount) -> Result<PartCounts, String> {
     match outcome {
         StepOutcome::Ok => Ok(PartCounts::Sum(count.passed)),
-        StepOutcome::Failed(why) | StepOutcome::Skipped(why) => Err(why),
+        StepOutcome::Failed(reason) | StepOutcome::Skipped(reason) => Err(reason),
     }
 }
 
@@ -416,7 +416,7 @@ pub(crate) fn report_due() -> Result<(), XtaskFailure> {
     match due() {
         Ok(lines) => lines.iter().for_each(|line| eprintln!("{line}")),
         // A clone without history, or no git at all: the tests are as good as without it.
-        Err(why) => eprintln!("\nwhat changed since the last deep run is not known: {why}"),
+        Err(reason) => eprintln!("\nwhat changed since the last deep run is not known: {reason}"),
     }
     Ok(())
 }
@@ -477,16 +477,18 @@ mod tests {
     #[test]
     fn a_part_below_its_minimum_fails() {
         let part = |name: &str| PARTS.iter().find(|part| part.name == name).unwrap();
-        assert_eq!(part("rounds").judge(PartCounts::Sum(ROUNDS)), Ok(ROUNDS));
-        assert!(part("rounds").judge(PartCounts::Sum(ROUNDS - 1)).unwrap_err().contains("9999 rounds"));
+        assert_eq!(part("rounds").check_minimum(PartCounts::Sum(ROUNDS)), Ok(ROUNDS));
+        assert!(
+            part("rounds").check_minimum(PartCounts::Sum(ROUNDS - 1)).unwrap_err().contains("9999 rounds")
+        );
         let each = |counts: &[(&str, u64)]| {
             PartCounts::Each(counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect())
         };
         let fuzz = part("fuzz");
-        assert_eq!(fuzz.judge(each(&[("a", FUZZ_INPUTS + 5), ("b", FUZZ_INPUTS)])), Ok(FUZZ_INPUTS));
-        let why = fuzz.judge(each(&[("a", FUZZ_INPUTS), ("slow", 93)])).unwrap_err();
-        assert!(why.ends_with("slow 93"), "{why}");
-        assert!(fuzz.judge(each(&[])).is_err(), "no target at all");
+        assert_eq!(fuzz.check_minimum(each(&[("a", FUZZ_INPUTS + 5), ("b", FUZZ_INPUTS)])), Ok(FUZZ_INPUTS));
+        let reason = fuzz.check_minimum(each(&[("a", FUZZ_INPUTS), ("slow", 93)])).unwrap_err();
+        assert!(reason.ends_with("slow 93"), "{reason}");
+        assert!(fuzz.check_minimum(each(&[])).is_err(), "no target at all");
     }
 
     /// Fewer rounds or inputs find less, and a run that passes would not show it.

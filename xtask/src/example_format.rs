@@ -31,7 +31,7 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let home = context.target_dir.join("example-format");
     match copy(&root(), &home.join("tree")).and_then(|tree| tested(&tree, &patch, context, count)) {
         Ok(()) => StepOutcome::Ok,
-        Err(why) => StepOutcome::Failed(why),
+        Err(reason) => StepOutcome::Failed(reason),
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         let line = format!("diff --git a/y b/y\n--- a/{0}\n+++ b/{0}\n+a\n", OTHERS[1]);
         assert!(touched_otherwise(&format!("{folder}{line}")).is_empty());
         let two = line.replace("+a\n", "+a\n+b\n");
-        let other = line.replace("registry", "fix");
-        assert_eq!(touched_otherwise(&format!("{folder}{two}{other}")).len(), 2);
+        let foreign_line = line.replace("registry", "fix");
+        assert_eq!(touched_otherwise(&format!("{folder}{two}{foreign_line}")).len(), 2);
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn run_all(
     for result in results {
         match result {
             Ok((target, number)) => _ = inputs.insert(target, number),
-            Err(why) => problems.push(why),
+            Err(reason) => problems.push(reason),
         }
     }
     count.passed += inputs.len() as u64;
@@ -69,10 +69,10 @@ pub(crate) fn run_all(
 /// The targets by name: each is a file.
 pub(crate) fn targets() -> Result<Vec<String>, String> {
     let folder = root().join("fuzz/src/targets");
-    let at = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let with_folder = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(at)? {
-        let path = entry.map_err(at)?.path();
+    for entry in std::fs::read_dir(&folder).map_err(with_folder)? {
+        let path = entry.map_err(with_folder)?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
         if path.extension().is_some_and(|end| end == "rs") {
             names.push(name.to_owned());
@@ -101,7 +101,7 @@ pub(crate) fn build_targets(context: &StepContext, count: &mut TestCount) -> Res
 /// The search that a run does for each target.
 struct FuzzSearch {
     /// The fuzzer writes what it finds below this folder and only reads the tracked seeds.
-    found: PathBuf,
+    corpus_dir: PathBuf,
     /// The end of a target's search.
     ends: Vec<String>,
     /// A target that has run fewer inputs then continues.
@@ -117,7 +117,7 @@ impl FuzzSearch {
         // The fuzzer reads the seed as an unsigned number of 32 bits.
         args.push(format!("-seed={}", effort.seed % (1 << 32)));
         Self {
-            found: context.target_dir.join("fuzz-corpus"),
+            corpus_dir: context.target_dir.join("fuzz-corpus"),
             ends: vec![format!("-max_total_time={}", effort.seconds)],
             least: effort.least,
             args,
@@ -131,15 +131,15 @@ impl FuzzSearch {
             return Ok(inputs);
         }
         // It runs the inputs of its corpus again first, which are no new ones.
-        let again = self.corpus(target);
-        let rest = format!("-runs={}", self.least - inputs + again);
+        let corpus_inputs = self.corpus(target);
+        let rest = format!("-runs={}", self.least - inputs + corpus_inputs);
         let more = self.run_until(binary, target, &[rest])?;
-        Ok(inputs + more.saturating_sub(again))
+        Ok(inputs + more.saturating_sub(corpus_inputs))
     }
 
     /// The number of inputs that a target begins with: those that are tracked, and those that it found.
     fn corpus(&self, target: &str) -> u64 {
-        let folders = [root().join("fuzz/corpus").join(target), self.found.join(target)];
+        let folders = [root().join("fuzz/corpus").join(target), self.corpus_dir.join(target)];
         folders
             .iter()
             .filter_map(|folder| std::fs::read_dir(folder).ok())
@@ -148,13 +148,13 @@ impl FuzzSearch {
     }
 
     fn run_until(&self, binary: &Path, target: &str, ends: &[String]) -> Result<u64, String> {
-        let found = self.found.join(target);
+        let target_corpus = self.corpus_dir.join(target);
         let artifacts = root().join("fuzz/artifacts").join(target);
-        for folder in [&found, &artifacts] {
+        for folder in [&target_corpus, &artifacts] {
             std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
         let mut command = Command::new(binary);
-        command.arg(&found);
+        command.arg(&target_corpus);
         let seeds = root().join("fuzz/corpus").join(target);
         if seeds.is_dir() {
             command.arg(&seeds);
@@ -172,22 +172,23 @@ impl FuzzSearch {
         let output = command.stdin(Stdio::null()).output();
         _ = std::fs::remove_dir_all(&scratch);
         let output = output.map_err(|e| format!("{target}: {e}"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr_text = String::from_utf8_lossy(&output.stderr);
         let seconds = start.elapsed().as_secs_f64();
-        let inputs = executed(&said);
+        let inputs = executed(&stderr_text);
         if output.status.success() {
             eprintln!("fuzz {target:16} {inputs:>9} inputs in {seconds:.1} s");
             return Ok(inputs);
         }
-        eprintln!("{said}");
+        eprintln!("{stderr_text}");
         eprintln!("fuzz {target:16} FAILED after {inputs} inputs: {}", output.status);
         Err(format!("the fuzz target {target} ended with {}", output.status))
     }
 }
 
 /// The number of inputs that were run, by the fuzzer's statistics.
-fn executed(said: &str) -> u64 {
-    let line = said.lines().rev().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+fn executed(stderr_text: &str) -> u64 {
+    let line =
+        stderr_text.lines().rev().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
@@ -197,9 +198,9 @@ mod tests {
 
     #[test]
     fn inputs_are_read_from_the_statistics() {
-        let said =
+        let stderr_text =
             "Done 9 runs\nstat::number_of_executed_units: 15267\nstat::average_exec_per_sec:     492\n";
-        assert_eq!(executed(said), 15_267);
+        assert_eq!(executed(stderr_text), 15_267);
         assert_eq!(executed("crash"), 0);
     }
 }

@@ -22,7 +22,7 @@ struct AeronBuild {
 pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let build = match AeronBuild::find(&context.target_dir) {
         Ok(build) => build,
-        Err(why) => return StepOutcome::Skipped(why),
+        Err(reason) => return StepOutcome::Skipped(reason),
     };
     check(&build, context, count).into()
 }

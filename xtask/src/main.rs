@@ -79,7 +79,7 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             Ok(0)
         }
-        Some(other) => Err(XtaskFailure::Usage(format!("no command `{other}`\n\n{USAGE}"))),
+        Some(name) => Err(XtaskFailure::Usage(format!("no command `{name}`\n\n{USAGE}"))),
         None => Err(XtaskFailure::Usage(USAGE.to_owned())),
     };
     match result {

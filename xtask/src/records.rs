@@ -65,14 +65,14 @@ pub(crate) fn all(folder: &Path, kind: &str) -> Result<Vec<Vec<Value>>, String> 
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(context)? {
         let name = entry.map_err(context)?.file_name().to_string_lossy().into_owned();
-        names.extend(place(&name, kind).map(|place| (place, name)));
+        names.extend(date_and_number(&name, kind).map(|key| (key, name)));
     }
     names.sort();
     names.iter().map(|(_, name)| read(&folder.join(name))).collect()
 }
 
 /// The date and the number of a record of this kind by its file's name.
-fn place(name: &str, kind: &str) -> Option<(String, u32)> {
+fn date_and_number(name: &str, kind: &str) -> Option<(String, u32)> {
     let (date, rest) = name.strip_suffix(".jsonl")?.split_at_checked("2026-11-26".len())?;
     let number = match rest.strip_prefix('-')?.strip_prefix(kind)? {
         "" => 1,
@@ -139,9 +139,9 @@ mod tests {
         }
         write_in(dir.path(), "deep", "2026-11-25", &line(0)).unwrap();
         write_in(dir.path(), "test", "2026-11-27", &line(9)).unwrap();
-        let found: Vec<u64> =
+        let numbers: Vec<u64> =
             all(dir.path(), "deep").unwrap().iter().map(|lines| lines[0]["n"].as_u64().unwrap()).collect();
-        assert_eq!(found, (0..=11).collect::<Vec<_>>());
+        assert_eq!(numbers, (0..=11).collect::<Vec<_>>());
         assert!(dir.path().join("2026-11-26-deep-2.jsonl").is_file());
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn a_line_that_is_no_json_is_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("2026-11-26-deep.jsonl"), "{}\nx\n").unwrap();
-        let why = all(dir.path(), "deep").unwrap_err();
-        assert!(why.contains("2026-11-26-deep.jsonl:2: "), "{why}");
+        let error = all(dir.path(), "deep").unwrap_err();
+        assert!(error.contains("2026-11-26-deep.jsonl:2: "), "{error}");
     }
 }

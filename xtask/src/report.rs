@@ -56,7 +56,7 @@ pub(crate) fn closing_line(line: &str) -> Option<TestCount> {
     let rest = line.trim_end().strip_prefix("test result: ")?;
     let (_, numbers) = rest.split_once(". ")?;
     let mut count = TestCount::default();
-    let mut seen = 0;
+    let mut field_count = 0;
     for part in numbers.split("; ") {
         let Some((number, word)) = part.split_once(' ') else { continue };
         let field = match word {
@@ -66,9 +66,9 @@ pub(crate) fn closing_line(line: &str) -> Option<TestCount> {
             _ => continue,
         };
         *field = number.parse().ok()?;
-        seen += 1;
+        field_count += 1;
     }
-    (seen == 3).then_some(count)
+    (field_count == 3).then_some(count)
 }
 
 /// Runs a command to its end, its output passed on line by line as it comes, its tests added to `count`.
@@ -92,19 +92,19 @@ pub(crate) fn run(command: &mut Command, count: &mut TestCount) -> Result<(), St
 fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut TestCount) -> std::io::Result<()> {
     let mut line = Vec::new();
     // Lines of the failed test that is being reported, with its heading.
-    let mut shown: Option<usize> = None;
+    let mut failure_lines: Option<usize> = None;
     while from.read_until(b'\n', &mut line)? != 0 {
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end();
-        if let Some(found) = closing_line(text) {
-            *count += found;
+        if let Some(line_count) = closing_line(text) {
+            *count += line_count;
         }
         if text.starts_with("---- ") && text.ends_with(" ----") {
             count.failures.push(text.to_owned());
-            shown = Some(0);
+            failure_lines = Some(0);
         } else if text == "failures:" || text.starts_with("test result: ") {
-            shown = None;
-        } else if let (Some(lines), Some(failure)) = (&mut shown, count.failures.last_mut()) {
+            failure_lines = None;
+        } else if let (Some(lines), Some(failure)) = (&mut failure_lines, count.failures.last_mut()) {
             *lines += 1;
             match (*lines).cmp(&FAILURE_LINES) {
                 Ordering::Less => failure.extend(["\n", text]),
@@ -147,10 +147,10 @@ mod tests {
         assert_eq!(closing_line(ok), Some(TestCount { passed: 12, skipped: 1, ..TestCount::default() }));
         let bad = "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(closing_line(bad), Some(TestCount { passed: 1, failed: 2, ..TestCount::default() }));
-        for other in
+        for line in
             ["", "test result: ok.", "test a ... ok", "test result: ok. x passed; 0 failed; 0 ignored"]
         {
-            assert_eq!(closing_line(other), None, "{other:?}");
+            assert_eq!(closing_line(line), None, "{line:?}");
         }
     }
 

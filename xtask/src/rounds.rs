@@ -119,16 +119,19 @@ fn choose(args: &[String]) -> Result<(u64, u64), String> {
 }
 
 /// Arguments that are numbers with names, each with its default.
-pub(crate) fn numbers<const N: usize>(args: &[String], known: [(&str, u64); N]) -> Result<[u64; N], String> {
-    let mut found = known.map(|(_, without)| without);
+pub(crate) fn numbers<const N: usize>(
+    args: &[String],
+    defaults: [(&str, u64); N],
+) -> Result<[u64; N], String> {
+    let mut values = defaults.map(|(_, default)| default);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let place = known.iter().position(|(name, _)| name == arg);
-        let place = place.ok_or_else(|| format!("unknown argument `{arg}`; see cargo xtask help"))?;
+        let index = defaults.iter().position(|(name, _)| name == arg);
+        let index = index.ok_or_else(|| format!("unknown argument `{arg}`; see cargo xtask help"))?;
         let value = args.next().ok_or_else(|| format!("{arg} wants a number"))?;
-        found[place] = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
+        values[index] = value.parse().map_err(|_| format!("{arg} wants a number, not `{value}`"))?;
     }
-    Ok(found)
+    Ok(values)
 }
 
 #[cfg(test)]

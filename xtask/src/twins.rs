@@ -12,9 +12,9 @@ use crate::report::{self, TestCount};
 /// Builds both, and looks for symbols of twins in them.
 pub(crate) fn check(target_dir: &Path, locked: &str, count: &mut TestCount) -> Result<(), String> {
     let folder = target_dir.join("twins");
-    let without = twins_in(&build(&folder, locked, &[], count)?)?;
-    if let Some(first) = without.first() {
-        return Err(format!("{} symbols of twins in a build without bench: {first} …", without.len()));
+    let symbols = twins_in(&build(&folder, locked, &[], count)?)?;
+    if let Some(first) = symbols.first() {
+        return Err(format!("{} symbols of twins in a build without bench: {first} …", symbols.len()));
     }
     match twins_in(&build(&folder, locked, &["--features", "bench"], count)?)?.is_empty() {
         true => Err("no symbol of a twin in a build with bench: the search does not find them".to_owned()),

@@ -19,7 +19,7 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     }
     let chromium = match tools::chromium() {
         Ok(chromium) => chromium,
-        Err(why) => return StepOutcome::Skipped(why),
+        Err(reason) => return StepOutcome::Skipped(reason),
     };
     check(context, &chromium, count).into()
 }

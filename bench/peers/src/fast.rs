@@ -110,7 +110,7 @@ fn case(asked: &Asked, set: &FastMessageSet) -> Result<Vec<BenchRecord>, String>
                 format!(
                     "{}; decoded one by one from memory in an order that is new in each repeat, dictionaries emptied before \
                      each, in turn with the others; {what}; values of all messages equal to the slow twin's",
-                    set.what
+                    set.description
                 ),
             )
         })

@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     let mut orders = 0;
     for id in books.listings() {
         let book = books.book(id, Basis::Orders);
-        orders += book.aside().count();
+        orders += book.unqueued_orders().count();
         for side in Side::BOTH {
             let mut last = None;
             for level in book.levels(side) {

@@ -67,7 +67,7 @@ fn look_at(books: &Books) {
     for id in books.listings() {
         for basis in Basis::ALL {
             let book = books.book(id, basis);
-            orders += if basis == Basis::Orders { book.aside().count() } else { 0 };
+            orders += if basis == Basis::Orders { book.unqueued_orders().count() } else { 0 };
             for side in Side::BOTH {
                 for level in book.levels(side) {
                     orders += book.queue(side, level.px).count();

@@ -112,7 +112,7 @@ fn packets(config: &Arc<HandlerConfig>, data: &[u8]) {
         place += 300;
         packets += 1;
         let to = ([224, 0, 0, 1 + (of >> 4 & 1)], u16::from(of & 7)).into();
-        handler.packet(Packet { to, ts_recv: UnixNanos(now), place, payload }, &mut count);
+        handler.packet(Packet { to, ts_recv: UnixNanos(now), position: place, payload }, &mut count);
         if of >> 5 == 7 && !handler.tables().instruments.is_empty() {
             let count = handler.tables().instruments.len() as u32;
             handler.want_snapshot(InstrumentId(u32::from(*passed) % count));

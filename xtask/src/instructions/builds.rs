@@ -49,10 +49,11 @@ pub(crate) fn tree(dir: &Path) -> Result<MeasuredBuild, String> {
 pub(crate) fn commit(dir: &Path, rev: &str) -> Result<MeasuredBuild, String> {
     let commit = git(&root(), &["rev-parse", "--verify", "--quiet", &format!("{rev}^{{commit}}")])
         .map_err(|_| format!("no commit is called `{rev}`"))?;
-    let place = dir.join(&commit);
-    let (tree, target, note) = (place.join("tree"), place.join("target"), place.join("built.json"));
+    let commit_dir = dir.join(&commit);
+    let (tree, target, note) =
+        (commit_dir.join("tree"), commit_dir.join("target"), commit_dir.join("built.json"));
     let probe = fs::read(root().join(PROBE)).map_err(|e| format!("{PROBE}: {e}"))?;
-    if let Some(build) = noted(&note, &commit, &target, hash(&probe)) {
+    if let Some(build) = find_built(&note, &commit, &target, hash(&probe)) {
         return Ok(build);
     }
     worktree(&tree, &commit)?;
@@ -75,21 +76,21 @@ const UNITAPE: &[&str] = &["--package", "unitape", "--bin", "unitape", "--featur
 const EXAMPLE: &[&str] = &["--package", "unitape-tape", "--example", "instructions"];
 
 /// The earlier build, if it is there and the cases of the tape are still the same.
-fn noted(note: &Path, commit: &str, target: &Path, source: u64) -> Option<MeasuredBuild> {
-    let said: Value = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
-    if said["source"].as_u64()? != source {
+fn find_built(note: &Path, commit: &str, target: &Path, source: u64) -> Option<MeasuredBuild> {
+    let entry: Value = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
+    if entry["source"].as_u64()? != source {
         return None;
     }
     let (unitape, probe) = binaries(target);
-    let probe = said["probe"].as_bool()?.then_some(probe);
-    let there = unitape.is_file() && probe.as_ref().is_none_or(|probe| probe.is_file());
-    there.then_some(MeasuredBuild {
+    let probe = entry["probe"].as_bool()?.then_some(probe);
+    let is_complete = unitape.is_file() && probe.as_ref().is_none_or(|probe| probe.is_file());
+    is_complete.then_some(MeasuredBuild {
         name: commit.to_owned(),
         unitape,
         probe,
-        marks: said["marks"].as_bool()?,
-        hash: said["hash"].as_u64()?,
-        probe_hash: said["probe_hash"].as_u64()?,
+        marks: entry["marks"].as_bool()?,
+        hash: entry["hash"].as_u64()?,
+        probe_hash: entry["probe_hash"].as_u64()?,
     })
 }
 
@@ -122,9 +123,9 @@ fn with_probe(tree: &Path, target: &Path, ours: &[u8]) -> Result<bool, String> {
 }
 
 /// Builds for release, as a release is built: whatever profiles and flags the caller's environment has are left out.
-fn build(tree: &Path, target: &Path, what: &[&str]) -> Result<(), String> {
+fn build(tree: &Path, target: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut command = cargo();
-    command.current_dir(tree).args(["build", "--release", "--locked"]).args(what);
+    command.current_dir(tree).args(["build", "--release", "--locked"]).args(arguments);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let changes =
@@ -146,11 +147,11 @@ fn binaries(target: &Path) -> (PathBuf, PathBuf) {
 fn finish(name: &str, target: &Path, has_probe: bool) -> Result<MeasuredBuild, String> {
     let (unitape, probe) = binaries(target);
     let probe = has_probe.then_some(probe);
-    let of = |path: &PathBuf| {
+    let hash_file = |path: &PathBuf| {
         fs::read(path).map(|bytes| hash(&bytes)).map_err(|e| format!("{}: {e}", path.display()))
     };
-    let probe_hash = probe.as_ref().map_or(Ok(0), of)?;
-    let (hash, marks) = (of(&unitape)?, knows_marks(&unitape)?);
+    let probe_hash = probe.as_ref().map_or(Ok(0), hash_file)?;
+    let (hash, marks) = (hash_file(&unitape)?, knows_marks(&unitape)?);
     Ok(MeasuredBuild { name: name.to_owned(), unitape, probe, marks, hash, probe_hash })
 }
 
@@ -224,11 +225,11 @@ mod tests {
                 .to_string(),
         )
         .unwrap();
-        assert_eq!(noted(&note, "c", dir.path(), 5), None, "the example is missing");
+        assert_eq!(find_built(&note, "c", dir.path(), 5), None, "the example is missing");
         fs::write(&probe, "p").unwrap();
-        let found = noted(&note, "c", dir.path(), 5).unwrap();
-        assert_eq!((found.hash, found.probe_hash, found.marks), (u64::MAX, 3, false));
-        assert_eq!(found.probe, Some(probe));
-        assert_eq!(noted(&note, "c", dir.path(), 6), None);
+        let cached_build = find_built(&note, "c", dir.path(), 5).unwrap();
+        assert_eq!((cached_build.hash, cached_build.probe_hash, cached_build.marks), (u64::MAX, 3, false));
+        assert_eq!(cached_build.probe, Some(probe));
+        assert_eq!(find_built(&note, "c", dir.path(), 6), None);
     }
 }

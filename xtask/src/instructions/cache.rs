@@ -19,8 +19,8 @@ pub(crate) struct FigureCache {
     path: PathBuf,
     /// The other inputs of a figure: the way of counting, and the example's bytes for cases of the tape or the inputs
     /// for the others.
-    with: [String; 2],
-    known: Map<String, Value>,
+    input_keys: [String; 2],
+    entries: Map<String, Value>,
 }
 
 impl FigureCache {
@@ -34,30 +34,30 @@ impl FigureCache {
         let version = Command::new(valgrind).arg("--version").output();
         let version = version.map_err(|e| format!("{}: {e}", valgrind.display()))?;
         let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-        let with = |what: u64| format!("{METHOD} {what:016x} {version}");
-        Self::of(dir, build.hash, [with(build.probe_hash), with(inputs)])
+        let describe_inputs = |input_hash: u64| format!("{METHOD} {input_hash:016x} {version}");
+        Self::load(dir, build.hash, [describe_inputs(build.probe_hash), describe_inputs(inputs)])
     }
 
-    fn of(dir: &Path, build: u64, with: [String; 2]) -> Result<Self, String> {
+    fn load(dir: &Path, build: u64, input_keys: [String; 2]) -> Result<Self, String> {
         let folder = dir.join("results");
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let path = folder.join(format!("{build:016x}.json"));
         // An unreadable cache has nothing: the cases are counted again.
-        let known =
+        let entries =
             fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        Ok(Self { path, with, known })
+        Ok(Self { path, input_keys, entries })
     }
 
     /// The figures of a case, if it was counted in the same way.
     pub(crate) fn get(&self, case: &InstructionCase) -> Option<Vec<CaseFigure>> {
-        self.known.get(&self.key(case))?.as_array()?.iter().map(CaseFigure::from_json).collect()
+        self.entries.get(&self.key(case))?.as_array()?.iter().map(CaseFigure::from_json).collect()
     }
 
     /// Keeps the figures of a case.
-    pub(crate) fn put(&mut self, case: &InstructionCase, figures: &[CaseFigure]) {
+    pub(crate) fn insert_figures(&mut self, case: &InstructionCase, figures: &[CaseFigure]) {
         let figures = figures.iter().map(CaseFigure::to_json).collect();
-        self.known.insert(self.key(case), Value::Array(figures));
-        let text = serde_json::to_string_pretty(&self.known).unwrap_or_default();
+        self.entries.insert(self.key(case), Value::Array(figures));
+        let text = serde_json::to_string_pretty(&self.entries).unwrap_or_default();
         let new = self.path.with_extension("new");
         if let Err(e) = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)) {
             eprintln!("xtask: {}: {e}; the figures are not kept", self.path.display());
@@ -65,9 +65,9 @@ impl FigureCache {
     }
 
     fn key(&self, case: &InstructionCase) -> String {
-        let [tape, others] = &self.with;
-        let with = if matches!(case.work, CaseWork::Tape) { tape } else { others };
-        format!("{} {with}", case.name)
+        let [tape, other_inputs] = &self.input_keys;
+        let inputs = if matches!(case.work, CaseWork::Tape) { tape } else { other_inputs };
+        format!("{} {inputs}", case.name)
     }
 }
 
@@ -81,13 +81,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let figures =
             vec![CaseFigure { name: "a/b".to_owned(), instructions: 2.5, all_threads: 3.0, operations: 4 }];
-        let open = |build, tape: &str, others: &str| {
-            FigureCache::of(dir.path(), build, [tape.to_owned(), others.to_owned()]).unwrap()
+        let open = |build, tape: &str, other_inputs: &str| {
+            FigureCache::load(dir.path(), build, [tape.to_owned(), other_inputs.to_owned()]).unwrap()
         };
         let case = |name| super::super::cases::select_cases(&[String::from(name)]).unwrap()[0];
         let (fix, tape) = (case("fix/jse"), case("tape/record"));
-        open(1, "x", "y").put(&fix, &figures);
-        open(1, "x", "y").put(&tape, &[]);
+        open(1, "x", "y").insert_figures(&fix, &figures);
+        open(1, "x", "y").insert_figures(&tape, &[]);
         assert_eq!(open(1, "z", "y").get(&fix), Some(figures), "another example is nothing to a bench");
         assert_eq!(open(1, "x", "z").get(&tape), Some(Vec::new()), "other inputs are nothing to the tape");
         assert_eq!(open(1, "x", "z").get(&fix), None);

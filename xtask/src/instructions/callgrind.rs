@@ -79,15 +79,15 @@ pub(crate) fn count(job: &CallgrindJob<'_>) -> Result<RunCounts, CallgrindFailur
         return Err(CallgrindFailure::Unknown(last_line(&stderr)));
     }
     if !code.is_some_and(|code| DONE.contains(&code)) {
-        let how = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
-        return Err(failed(&format!("{how}: {}", last_line(&stderr))));
+        let ending = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
+        return Err(failed(&format!("{ending}: {}", last_line(&stderr))));
     }
     let counts = InstructionCounts::read(&counts).map_err(|e| failed(&e))?;
     Ok(RunCounts { counts, stdout })
 }
 
 /// The output of a run under valgrind that counts nothing.
-pub(crate) fn plain(job: &CallgrindJob<'_>) -> Result<Vec<u8>, CallgrindFailure> {
+pub(crate) fn run_uncounted(job: &CallgrindJob<'_>) -> Result<Vec<u8>, CallgrindFailure> {
     let mut command = Command::new(job.valgrind);
     command.args(["-q", "--tool=none", "--"]).arg(job.program).args(job.args);
     match run(command, job)? {
@@ -100,13 +100,13 @@ type RunEnd = (Vec<u8>, Vec<u8>, Option<i32>);
 
 /// Runs with an environment that is the same everywhere, and gives stdout, stderr and the exit code.
 fn run(mut command: Command, job: &CallgrindJob<'_>) -> Result<RunEnd, CallgrindFailure> {
-    let at = |path: &Path, e: std::io::Error| failed(&format!("{}: {e}", path.display()));
+    let with_path = |path: &Path, e: std::io::Error| failed(&format!("{}: {e}", path.display()));
     let (out, err) = (job.scratch.join("stdout"), job.scratch.join("stderr"));
-    command.env_clear().envs(kept()).current_dir(job.current_dir).stdin(Stdio::null());
-    command.stdout(File::create(&out).map_err(|e| at(&out, e))?);
-    command.stderr(File::create(&err).map_err(|e| at(&err, e))?);
+    command.env_clear().envs(inherited_variables()).current_dir(job.current_dir).stdin(Stdio::null());
+    command.stdout(File::create(&out).map_err(|e| with_path(&out, e))?);
+    command.stderr(File::create(&err).map_err(|e| with_path(&err, e))?);
     launch::hide_vdso(&mut command);
-    let mut child = command.spawn().map_err(|e| at(job.valgrind, e))?;
+    let mut child = command.spawn().map_err(|e| with_path(job.valgrind, e))?;
     let since = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -117,22 +117,22 @@ fn run(mut command: Command, job: &CallgrindJob<'_>) -> Result<RunEnd, Callgrind
                 _ = child.wait();
                 return Err(failed(&format!("still running after {} minutes", LONGEST.as_secs() / 60)));
             }
-            Err(e) => return Err(at(job.program, e)),
+            Err(e) => return Err(with_path(job.program, e)),
         }
     };
-    let read = |path: &PathBuf| fs::read(path).map_err(|e| at(path, e));
+    let read = |path: &PathBuf| fs::read(path).map_err(|e| with_path(path, e));
     Ok((read(&out)?, read(&err)?, status.code()))
 }
 
 /// The parts of our environment that programs may see: the places of samples and of programs.
-fn kept() -> impl Iterator<Item = (String, String)> {
+fn inherited_variables() -> impl Iterator<Item = (String, String)> {
     ["PATH", "UNITAPE_SAMPLES"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
 }
 
-fn failed(what: &str) -> CallgrindFailure {
-    CallgrindFailure::Failed(what.to_owned())
+fn failed(reason: &str) -> CallgrindFailure {
+    CallgrindFailure::Failed(reason.to_owned())
 }
 
 fn last_line(text: &[u8]) -> String {
@@ -144,9 +144,9 @@ impl InstructionCounts {
     /// Reads all files in a directory.
     fn read(dir: &Path) -> Result<Self, String> {
         let mut counts = Self::default();
-        let at = |e: std::io::Error| format!("{}: {e}", dir.display());
-        for entry in fs::read_dir(dir).map_err(at)? {
-            let path = entry.map_err(at)?.path();
+        let with_dir = |e: std::io::Error| format!("{}: {e}", dir.display());
+        for entry in fs::read_dir(dir).map_err(with_dir)? {
+            let path = entry.map_err(with_dir)?.path();
             let file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
             counts.add(BufReader::new(file)).map_err(|e| format!("{}: {e}", path.display()))?;
         }
@@ -188,7 +188,7 @@ impl InstructionCounts {
     }
 
     /// The totals of the stretch after the mark with this number, from 0.
-    pub(crate) fn stretch(&self, from: u64) -> InstructionTotals {
+    pub(crate) fn totals_after_mark(&self, from: u64) -> InstructionTotals {
         self.sum(|part| part == from + 2)
     }
 
@@ -233,8 +233,8 @@ mod tests {
         }
         counts.add(&b""[..]).unwrap();
         assert_eq!(counts.marks(), 4);
-        assert_eq!(counts.stretch(0), InstructionTotals { main: 10, all: 510 });
-        assert_eq!(counts.stretch(2), InstructionTotals { main: 11, all: 11 });
+        assert_eq!(counts.totals_after_mark(0), InstructionTotals { main: 10, all: 510 });
+        assert_eq!(counts.totals_after_mark(2), InstructionTotals { main: 11, all: 11 });
         assert_eq!(counts.total(), InstructionTotals { main: 1_031, all: 1_531 });
     }
 

@@ -226,17 +226,17 @@ impl InputAmount {
 /// The arguments of a command with paths for the words.
 pub(crate) fn arguments(args: &[&str], amount: InputAmount, places: &CasePaths<'_>) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut found = Vec::new();
+    let mut command_line = Vec::new();
     for arg in args {
         match arg.split_once('/') {
-            Some(("ROOT", rest)) => found.push(text(&places.root.join(rest))),
-            Some(("PART", rest)) => found.push(text(&places.inputs.join(amount.folder()).join(rest))),
+            Some(("ROOT", rest)) => command_line.push(text(&places.root.join(rest))),
+            Some(("PART", rest)) => command_line.push(text(&places.inputs.join(amount.folder()).join(rest))),
             Some(("AGAIN", rest)) => {
                 let file = text(&places.inputs.join("again").join(rest));
-                found.extend((amount == InputAmount::Two).then(|| file.clone()));
-                found.push(file);
+                command_line.extend((amount == InputAmount::Two).then(|| file.clone()));
+                command_line.push(file);
             }
-            _ => found.push(match *arg {
+            _ => command_line.push(match *arg {
                 "TAPE" => text(&places.tapes.join(amount.folder()).join("tape")),
                 "STORE" => text(&places.tapes.join(amount.folder()).join("store")),
                 "FRESH" => text(&places.fresh.join("fresh")),
@@ -244,7 +244,7 @@ pub(crate) fn arguments(args: &[&str], amount: InputAmount, places: &CasePaths<'
             }),
         }
     }
-    found
+    command_line
 }
 
 #[cfg(test)]
@@ -277,13 +277,13 @@ mod tests {
             fresh: Path::new("/f"),
         };
         let args = ["decode", "ROOT/x.xml", "AGAIN/a", "PART/b", "TAPE", "--store", "FRESH"];
-        let of = |amount| arguments(&args, amount, &places).join(" ");
+        let line_of = |amount| arguments(&args, amount, &places).join(" ");
         assert_eq!(
-            of(InputAmount::One),
+            line_of(InputAmount::One),
             "decode /r/x.xml /i/again/a /i/half/b /t/half/tape --store /f/fresh"
         );
         assert_eq!(
-            of(InputAmount::Two),
+            line_of(InputAmount::Two),
             "decode /r/x.xml /i/again/a /i/again/a /i/whole/b /t/whole/tape --store /f/fresh"
         );
     }

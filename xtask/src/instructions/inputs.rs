@@ -41,20 +41,20 @@ pub(crate) fn prepare(dir: &Path, build: &MeasuredBuild) -> Result<FrozenInputs,
         let half = starts.len() / 2;
         let cut = starts.get(half).copied().unwrap_or(all.len());
         inputs.messages.insert(name, [half as u64, starts.len() as u64]);
-        inputs.put(InputAmount::One.folder(), name, &all[..cut])?;
-        inputs.put(InputAmount::Two.folder(), name, &all)?;
-        inputs.put("again", name, &all[..cut])?;
+        inputs.write_input(InputAmount::One.folder(), name, &all[..cut])?;
+        inputs.write_input(InputAmount::Two.folder(), name, &all)?;
+        inputs.write_input("again", name, &all[..cut])?;
     }
-    inputs.put("again", "payments.swift", &read(&market.join("payments.swift"))?)?;
+    inputs.write_input("again", "payments.swift", &read(&market.join("payments.swift"))?)?;
     for (name, from, times) in REPEATED {
         let mut all = Vec::new();
         for sample in *from {
             all.extend(read(&root().join("vectors").join(sample))?);
         }
-        inputs.put("again", name, &all.repeat(*times))?;
+        inputs.write_input("again", name, &all.repeat(*times))?;
     }
     let trades = "EQY_US_ALL_TRADE_20161024.txt";
-    inputs.put("again", trades, &rows(&read(&root().join("vectors/csv").join(trades))?, ROWS)?)?;
+    inputs.write_input("again", trades, &rows(&read(&root().join("vectors/csv").join(trades))?, ROWS)?)?;
     Ok(inputs)
 }
 
@@ -95,13 +95,15 @@ fn rows(file: &[u8], times: usize) -> Result<Vec<u8>, String> {
 /// The start of each message of a FIX file.
 fn starts_fix(file: &[u8]) -> Vec<usize> {
     const BEGIN: &[u8] = b"8=FIX";
-    let begins = |at: &usize| file[*at..].starts_with(BEGIN) && (*at == 0 || file[*at - 1] == 1);
+    let begins =
+        |offset: &usize| file[*offset..].starts_with(BEGIN) && (*offset == 0 || file[*offset - 1] == 1);
     (0..file.len()).filter(begins).collect()
 }
 
 fn starts_lines(file: &[u8]) -> Vec<usize> {
-    let after = file.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1);
-    std::iter::once(0).chain(after).filter(|at| *at < file.len()).collect()
+    let after =
+        file.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(newline_offset, _)| newline_offset + 1);
+    std::iter::once(0).chain(after).filter(|start| *start < file.len()).collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -115,7 +117,7 @@ impl FrozenInputs {
         if amount == InputAmount::One { half } else { all }
     }
 
-    fn put(&mut self, folder: &str, name: &str, content: &[u8]) -> Result<(), String> {
+    fn write_input(&mut self, folder: &str, name: &str, content: &[u8]) -> Result<(), String> {
         let dir = self.dir.join(folder);
         let path = dir.join(name);
         let write = fs::create_dir_all(&dir).and_then(|()| fs::write(&path, content));

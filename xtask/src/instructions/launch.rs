@@ -34,7 +34,7 @@ fn install() {
     const FIRST: u32 = 16;
     let step =
         |code: u32, yes: u8, no: u8, k: u32| libc::sock_filter { code: code as u16, jt: yes, jf: no, k };
-    let load = |at| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
     let equal = |k, yes, no| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, k);
     let end = |k| step(libc::BPF_RET | libc::BPF_K, 0, 0, k);
     let mut steps = [

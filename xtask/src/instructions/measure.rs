@@ -68,7 +68,7 @@ pub(crate) fn instruction_sets(
         return Err(CallgrindFailure::Failed("the example is not built".to_owned()));
     };
     let args = ["cpu".to_owned()];
-    let stdout = fresh(scene, |scratch| callgrind::plain(&job(probe, &args, None, scratch, scene)))?;
+    let stdout = fresh(scene, |scratch| callgrind::run_uncounted(&job(probe, &args, None, scratch, scene)))?;
     Ok(String::from_utf8_lossy(&stdout).trim().to_owned())
 }
 
@@ -108,7 +108,7 @@ fn fresh<T>(
 fn bench(
     build: &MeasuredBuild,
     name: &str,
-    known: &LastRepeats,
+    last_repeats: &LastRepeats,
     scene: &CaseContext<'_>,
 ) -> Result<Vec<CaseFigure>, CallgrindFailure> {
     fresh(scene, |scratch| {
@@ -119,8 +119,8 @@ fn bench(
         let mark = if build.marks { MARK } else { CLOCK };
         let counted = count(&job(&build.unitape, &args, Some(mark), scratch, scene))?;
         let records = lines(&counted.stdout).map_err(CallgrindFailure::Failed)?;
-        let known = if build.marks { None } else { Some(known) };
-        figures_of_bench(&records, &counted.counts, known).map_err(CallgrindFailure::Failed)
+        let last_repeats = if build.marks { None } else { Some(last_repeats) };
+        figures_of_bench(&records, &counted.counts, last_repeats).map_err(CallgrindFailure::Failed)
     })
 }
 
@@ -135,24 +135,28 @@ fn lines(stdout: &[u8]) -> Result<Vec<Value>, String> {
 fn figures_of_bench(
     records: &[Value],
     counts: &InstructionCounts,
-    known: Option<&LastRepeats>,
+    last_repeats: Option<&LastRepeats>,
 ) -> Result<Vec<CaseFigure>, String> {
-    if let Some(known) = known.filter(|known| known.reads != counts.marks()) {
-        return Err(format!("{} reads of the clock where {} are known of", counts.marks(), known.reads));
+    if let Some(repeats) = last_repeats.filter(|candidate| candidate.reads != counts.marks()) {
+        return Err(format!("{} reads of the clock where {} are known of", counts.marks(), repeats.reads));
     }
-    let alone: Vec<&Value> = records.iter().filter(|record| record["threads"] == 1).collect();
-    if let Some(known) = known.filter(|known| known.from.len() != alone.len()) {
-        return Err(format!("{} records of one thread where {} are known of", alone.len(), known.from.len()));
+    let single_threaded: Vec<&Value> = records.iter().filter(|record| record["threads"] == 1).collect();
+    if let Some(repeats) = last_repeats.filter(|candidate| candidate.from.len() != single_threaded.len()) {
+        return Err(format!(
+            "{} records of one thread where {} are known of",
+            single_threaded.len(),
+            repeats.from.len()
+        ));
     }
-    if alone.is_empty() {
+    if single_threaded.is_empty() {
         return Err("no record of one thread".to_owned());
     }
     let figure = |(n, record): (usize, &&Value)| {
         let number = |value: &Value, name: &str| {
             value[name].as_u64().ok_or_else(|| format!("a record without {name}"))
         };
-        let (from, operations) = match known {
-            Some(known) => (known.from[n], number(record, "count")? * known.repeats),
+        let (from, operations) = match last_repeats {
+            Some(repeats) => (repeats.from[n], number(record, "count")? * repeats.repeats),
             None => (number(&record["marks"], "from")?, number(&record["marks"], "operations")?),
         };
         let text = |name: &str| record[name].as_str().unwrap_or_default();
@@ -160,9 +164,9 @@ fn figures_of_bench(
         if !text("condition").is_empty() {
             name = format!("{name}, {}", text("condition"));
         }
-        each(name, counts.stretch(from), operations)
+        each(name, counts.totals_after_mark(from), operations)
     };
-    alone.iter().enumerate().map(figure).collect()
+    single_threaded.iter().enumerate().map(figure).collect()
 }
 
 /// Instructions over operations.
@@ -170,8 +174,13 @@ fn each(name: String, counted: InstructionTotals, operations: u64) -> Result<Cas
     if operations == 0 || counted.main == 0 {
         return Err(format!("{name}: {} instructions for {operations} operations", counted.main));
     }
-    let over = |count: u64| count as f64 / operations as f64;
-    Ok(CaseFigure { name, instructions: over(counted.main), all_threads: over(counted.all), operations })
+    let per_operation = |count: u64| count as f64 / operations as f64;
+    Ok(CaseFigure {
+        name,
+        instructions: per_operation(counted.main),
+        all_threads: per_operation(counted.all),
+        operations,
+    })
 }
 
 fn tape(
@@ -179,8 +188,8 @@ fn tape(
     name: &str,
     scene: &CaseContext<'_>,
 ) -> Result<Vec<CaseFigure>, CallgrindFailure> {
-    let none = || CallgrindFailure::Unknown("the cases of the tape do not compile there".to_owned());
-    let probe = build.probe.as_ref().ok_or_else(none)?;
+    let no_probe = || CallgrindFailure::Unknown("the cases of the tape do not compile there".to_owned());
+    let probe = build.probe.as_ref().ok_or_else(no_probe)?;
     fresh(scene, |scratch| {
         let dir = scratch.join("dir");
         fs::create_dir(&dir).map_err(|e| CallgrindFailure::Failed(format!("{}: {e}", dir.display())))?;
@@ -192,7 +201,7 @@ fn tape(
         if counted.counts.marks() != 4 {
             return Err(CallgrindFailure::Failed(format!("{} marks, not 4", counted.counts.marks())));
         }
-        each(name.to_owned(), counted.counts.stretch(2), operations)
+        each(name.to_owned(), counted.counts.totals_after_mark(2), operations)
             .map(|f| vec![f])
             .map_err(CallgrindFailure::Failed)
     })
@@ -211,11 +220,11 @@ fn command(
             let places = CasePaths { root: &root, inputs, tapes: scene.tapes, fresh: scratch };
             let args = arguments(args, amount, &places);
             let counted = count(&job(&build.unitape, &args, None, scratch, scene))?;
-            let done = match operations {
+            let operation_count = match operations {
                 OperationCount::Lines => counted.stdout.iter().filter(|b| **b == b'\n').count() as u64,
                 OperationCount::Messages(file) => scene.inputs.messages(file, amount),
             };
-            Ok((counted.counts.total(), done))
+            Ok((counted.counts.total(), operation_count))
         })
     };
     let (one, two) = (run(InputAmount::One)?, run(InputAmount::Two)?);
@@ -240,18 +249,18 @@ fn difference(
 pub(crate) fn make_tapes(build: &MeasuredBuild, inputs: &FrozenInputs, dir: &Path) -> Result<(), String> {
     _ = fs::remove_dir_all(dir);
     for amount in [InputAmount::One, InputAmount::Two] {
-        let place = dir.join(amount.folder());
-        fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
-        let (tape, store) = (place.join("tape"), place.join("store"));
+        let amount_dir = dir.join(amount.folder());
+        fs::create_dir_all(&amount_dir).map_err(|e| format!("{}: {e}", amount_dir.display()))?;
+        let (tape, store) = (amount_dir.join("tape"), amount_dir.join("store"));
         let events = inputs.dir.join(amount.folder()).join("events.jsonl");
         let words = |words: &[&str], paths: [&PathBuf; 2]| -> Vec<std::ffi::OsString> {
             let [a, b] = paths;
-            let place = |word: &&str| match *word {
+            let to_path = |word: &&str| match *word {
                 "A" => a.into(),
                 "B" => b.into(),
                 word => word.into(),
             };
-            words.iter().map(place).collect()
+            words.iter().map(to_path).collect()
         };
         make(build, &words(&["consolidate", "A", "--tape", "B", "--workers", "1"], [&events, &tape]))?;
         make(build, &words(&["store", "seal", "A", "--store", "B"], [&tape, &store]))?;
@@ -267,8 +276,8 @@ fn make(build: &MeasuredBuild, args: &[std::ffi::OsString]) -> Result<(), String
     if output.status.success() || output.status.code() == Some(3) {
         return Ok(());
     }
-    let what = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(format!("{}: {args:?}: {}: {what}", build.unitape.display(), output.status))
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("{}: {args:?}: {}: {message}", build.unitape.display(), output.status))
 }
 
 impl CaseFigure {
@@ -294,8 +303,8 @@ mod tests {
     use super::*;
 
     fn records() -> Vec<Value> {
-        let record = |way: &str, threads: u64, from: u64| {
-            json!({"bench": "itch", "case": "events", "condition": way, "threads": threads, "count": 10,
+        let record = |condition: &str, threads: u64, from: u64| {
+            json!({"bench": "itch", "case": "events", "condition": condition, "threads": threads, "count": 10,
                 "marks": {"from": from, "operations": 10}})
         };
         vec![record("slow", 1, 2), record("two", 2, 4), record("fast", 1, 6)]
@@ -308,30 +317,34 @@ mod tests {
     /// A figure of another repeat, or of several threads, would be compared with the right one of another commit.
     #[test]
     fn figures_are_those_of_the_marks_and_of_one_thread() {
-        let found = figures_of_bench(&records(), &counts(), None).unwrap();
-        let names: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.instructions)).collect();
+        let figures = figures_of_bench(&records(), &counts(), None).unwrap();
+        let names: Vec<_> = figures.iter().map(|f| (f.name.as_str(), f.instructions)).collect();
         assert_eq!(names, [("itch/events, slow", 40.0), ("itch/events, fast", 80.0)]);
     }
 
     /// A program that the table does not know must not be read by it.
     #[test]
     fn the_table_is_believed_only_where_it_fits() {
-        let known = LastRepeats { from: &[2, 6], reads: 8, repeats: 2 };
-        let found = figures_of_bench(&records(), &counts(), Some(&known)).unwrap();
-        assert_eq!(found[0].instructions, 20.0, "two repeats in a stretch");
-        let other = |known: LastRepeats| figures_of_bench(&records(), &counts(), Some(&known)).unwrap_err();
-        assert!(other(LastRepeats { reads: 9, ..known }).contains("8 reads"), "reads");
-        assert!(other(LastRepeats { from: &[2], ..known }).contains("2 records"), "records");
+        let last_repeats = LastRepeats { from: &[2, 6], reads: 8, repeats: 2 };
+        let figures = figures_of_bench(&records(), &counts(), Some(&last_repeats)).unwrap();
+        assert_eq!(figures[0].instructions, 20.0, "two repeats in a stretch");
+        let error_of =
+            |table: LastRepeats| figures_of_bench(&records(), &counts(), Some(&table)).unwrap_err();
+        assert!(error_of(LastRepeats { reads: 9, ..last_repeats }).contains("8 reads"), "reads");
+        assert!(error_of(LastRepeats { from: &[2], ..last_repeats }).contains("2 records"), "records");
     }
 
     /// Starting costs the same with any input, and must not be in the figure.
     #[test]
     fn a_command_costs_what_twice_the_input_costs_more() {
-        let of = |main, all, done| (InstructionTotals { main, all }, done);
-        let figure = difference("x", of(1_000, 1_100, 10), of(1_500, 1_050, 20)).unwrap();
+        let run_totals = |main, all, operation_count| (InstructionTotals { main, all }, operation_count);
+        let figure = difference("x", run_totals(1_000, 1_100, 10), run_totals(1_500, 1_050, 20)).unwrap();
         assert_eq!((figure.instructions, figure.all_threads, figure.operations), (50.0, 0.0, 10));
-        assert!(difference("x", of(1_000, 1_000, 10), of(900, 900, 20)).is_err());
-        assert!(difference("x", of(1_000, 1_000, 10), of(1_500, 1_500, 10)).is_err(), "no operations");
+        assert!(difference("x", run_totals(1_000, 1_000, 10), run_totals(900, 900, 20)).is_err());
+        assert!(
+            difference("x", run_totals(1_000, 1_000, 10), run_totals(1_500, 1_500, 10)).is_err(),
+            "no operations"
+        );
     }
 
     #[test]

@@ -89,11 +89,16 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     if request.check_noise {
         return noise(&bench, &after, &cases, request.json);
     }
-    let found = bench.outcomes(&after, &cases, true)?;
+    let outcomes = bench.outcomes(&after, &cases, true)?;
     let past = before.as_ref().map(|before| bench.outcomes(before, &cases, true)).transpose()?;
     let mut lines = Vec::new();
     for (n, case) in cases.iter().enumerate() {
-        lines.extend(compare(case.name, &found[n], past.as_ref().map(|past| &past[n]), request.most_percent));
+        lines.extend(compare(
+            case.name,
+            &outcomes[n],
+            past.as_ref().map(|past| &past[n]),
+            request.most_percent,
+        ));
     }
     let against = before.as_ref().map(|before| before.name.as_str());
     if request.json {
@@ -108,7 +113,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     // The sum over a few chosen cases says nothing of the whole.
     let sum = if request.cases.is_empty() { sum_ratio(&lines) } else { None };
     let is_sum_bad =
-        sum.is_some_and(|ratio| FigureVerdict::of(ratio, SUM_MOST_PERCENT) == FigureVerdict::More);
+        sum.is_some_and(|ratio| FigureVerdict::from_ratio(ratio, SUM_MOST_PERCENT) == FigureVerdict::More);
     if let Some(ratio) = sum {
         eprintln!(
             "the sum of all cases is {ratio:.4} of what it was; {SUM_MOST_PERCENT} % more is permitted"
@@ -145,9 +150,9 @@ fn parse(args: &[String]) -> Result<InstructionsRequest, String> {
     };
     let mut args = args.iter().peekable();
     while let Some(arg) = args.next() {
-        let mut value = |what: &str| {
+        let mut value = |noun: &str| {
             let next = args.next_if(|next| !next.starts_with("--"));
-            next.cloned().ok_or_else(|| format!("{arg} wants {what}"))
+            next.cloned().ok_or_else(|| format!("{arg} wants {noun}"))
         };
         match arg.as_str() {
             "--against" => request.against = Some(value("a commit")?),
@@ -184,7 +189,7 @@ fn parse(args: &[String]) -> Result<InstructionsRequest, String> {
 
 fn print_uncovered() {
     println!("\nnot counted:");
-    UNCOVERED.iter().for_each(|(names, why)| println!("  {names}: {why}"));
+    UNCOVERED.iter().for_each(|(names, reason)| println!("  {names}: {reason}"));
 }
 
 /// Counts every case twice, without the cache, and says how far the two are apart.
@@ -207,7 +212,7 @@ fn noise(
                 println!(
                     "{percent:+9.4} %  {}{}",
                     line.name,
-                    line.why.map_or(String::new(), |why| format!(": {why}"))
+                    line.reason.map_or(String::new(), |reason| format!(": {reason}"))
                 );
             }
         }
@@ -221,7 +226,7 @@ struct InstructionsRun {
     valgrind: PathBuf,
     dir: PathBuf,
     /// The directory of the runs' files: in memory, if possible.
-    place: RunDirectory,
+    run_dir: RunDirectory,
     inputs: FrozenInputs,
     jobs: usize,
 }
@@ -229,7 +234,7 @@ struct InstructionsRun {
 impl InstructionsRun {
     fn new(valgrind: PathBuf, dir: &Path, build: &MeasuredBuild, jobs: usize) -> Result<Self, String> {
         let inputs = inputs::prepare(&dir.join("inputs"), build)?;
-        Ok(Self { valgrind, dir: dir.to_owned(), place: RunDirectory::new()?, inputs, jobs })
+        Ok(Self { valgrind, dir: dir.to_owned(), run_dir: RunDirectory::new()?, inputs, jobs })
     }
 
     fn scene<'a>(&'a self, tapes: &'a Path, scratch: &'a Path) -> CaseContext<'a> {
@@ -237,11 +242,11 @@ impl InstructionsRun {
     }
 
     fn instruction_sets(&self, build: &MeasuredBuild) -> Result<String, String> {
-        let scratch = self.place.0.join("cpu");
+        let scratch = self.run_dir.0.join("cpu");
         match measure::instruction_sets(build, &self.scene(&scratch, &scratch)) {
             Ok(sets) => Ok(sets),
-            Err(CallgrindFailure::Unknown(why) | CallgrindFailure::Failed(why)) => {
-                Err(format!("valgrind: {why}"))
+            Err(CallgrindFailure::Unknown(reason) | CallgrindFailure::Failed(reason)) => {
+                Err(format!("valgrind: {reason}"))
             }
         }
     }
@@ -257,7 +262,7 @@ impl InstructionsRun {
         let mut outcomes: Vec<Option<CaseOutcome>> =
             cases.iter().map(|case| cached.then(|| cache.get(case)).flatten().map(Ok)).collect();
         let open: VecDeque<usize> = (0..cases.len()).filter(|n| outcomes[*n].is_none()).collect();
-        let tapes = self.place.0.join("tapes");
+        let tapes = self.run_dir.0.join("tapes");
         if open.iter().any(|n| matches!(cases[*n].work, CaseWork::Command { .. })) {
             measure::make_tapes(build, &self.inputs, &tapes)?;
         }
@@ -268,14 +273,14 @@ impl InstructionsRun {
             for job in 0..self.jobs {
                 let (shared, progress, tapes) = (&shared, &progress, &tapes);
                 scope.spawn(move || {
-                    let scratch = self.place.0.join(format!("job-{job:02}"));
+                    let scratch = self.run_dir.0.join(format!("job-{job:02}"));
                     loop {
                         let next = shared.lock().ok().and_then(|mut shared| shared.0.pop_front());
                         let Some(n) = next else { return };
                         let outcome = outcome(build, &cases[n], &self.scene(tapes, &scratch));
                         let Ok(mut shared) = shared.lock() else { return };
                         if let (Ok(figures), true) = (&outcome, cached) {
-                            shared.1.put(&cases[n], figures);
+                            shared.1.insert_figures(&cases[n], figures);
                         }
                         shared.2[n] = Some(outcome);
                         shared.3 += 1;
@@ -286,15 +291,15 @@ impl InstructionsRun {
         });
         progress.end();
         let failed =
-            || Err(MissingCase { unknown: false, why: "the thread that counted it panicked".to_owned() });
+            || Err(MissingCase { unknown: false, reason: "the thread that counted it panicked".to_owned() });
         Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(failed)).collect())
     }
 }
 
 fn outcome(build: &MeasuredBuild, case: &InstructionCase, scene: &CaseContext<'_>) -> CaseOutcome {
     measure::measure(build, case, scene).map_err(|trouble| match trouble {
-        CallgrindFailure::Unknown(why) => MissingCase { unknown: true, why },
-        CallgrindFailure::Failed(why) => MissingCase { unknown: false, why },
+        CallgrindFailure::Unknown(reason) => MissingCase { unknown: true, reason },
+        CallgrindFailure::Failed(reason) => MissingCase { unknown: false, reason },
     })
 }
 
@@ -304,10 +309,10 @@ struct RunDirectory(PathBuf);
 impl RunDirectory {
     fn new() -> Result<Self, String> {
         let shared = Path::new("/dev/shm");
-        let above = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
-        remove_abandoned(&above);
+        let parent_dir = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        remove_abandoned(&parent_dir);
         // As long for every process, so that no path is longer in one run than in another.
-        let dir = above.join(format!("{PLACE}{:010}", std::process::id()));
+        let dir = parent_dir.join(format!("{PLACE}{:010}", std::process::id()));
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         Ok(Self(dir))
     }
@@ -316,8 +321,8 @@ impl RunDirectory {
 const PLACE: &str = "unitape-instructions-";
 
 /// Removes what runs have left that were killed.
-fn remove_abandoned(above: &Path) {
-    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+fn remove_abandoned(parent_dir: &Path) {
+    for entry in fs::read_dir(parent_dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(PLACE)?.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
@@ -346,9 +351,9 @@ struct ProgressLine<'a> {
 }
 
 impl ProgressLine<'_> {
-    fn show(&self, done: usize, case: &str) {
+    fn show(&self, done_count: usize, case: &str) {
         if self.terminal {
-            eprint!("\r\x1b[K{}: {done} of {} cases, {case}", self.name, self.total);
+            eprint!("\r\x1b[K{}: {done_count} of {} cases, {case}", self.name, self.total);
         }
     }
 
@@ -370,14 +375,15 @@ mod tests {
     /// Files of a killed run in memory are memory that nobody has; files of a run beside this one belong to that run.
     #[test]
     fn what_killed_runs_left_is_removed_and_nothing_else() {
-        let above = tempfile::tempdir().unwrap();
+        let parent_dir = tempfile::tempdir().unwrap();
         let ours = format!("{PLACE}{:010}", std::process::id());
-        let gone = format!("{PLACE}{:010}", u32::MAX);
-        for name in [ours.as_str(), &gone, "unitape-instructions-x", "other"] {
-            fs::create_dir(above.path().join(name)).unwrap();
+        let dead_name = format!("{PLACE}{:010}", u32::MAX);
+        for name in [ours.as_str(), &dead_name, "unitape-instructions-x", "other"] {
+            fs::create_dir(parent_dir.path().join(name)).unwrap();
         }
-        remove_abandoned(above.path());
-        let mut left: Vec<_> = fs::read_dir(above.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        remove_abandoned(parent_dir.path());
+        let mut left: Vec<_> =
+            fs::read_dir(parent_dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["other", ours.as_str(), "unitape-instructions-x"]);
     }
@@ -391,8 +397,8 @@ mod tests {
         assert_eq!(request.cases, ["fix", "tape/record"]);
         assert_eq!((request.most_percent, request.json, request.jobs), (0.5, true, 3));
         assert_eq!(request.dir.as_deref(), Some(Path::new("d")));
-        let plain = parsed("").unwrap();
-        assert_eq!((plain.most_percent, plain.against, plain.list), (MOST_PERCENT, None, false));
+        let defaults = parsed("").unwrap();
+        assert_eq!((defaults.most_percent, defaults.against, defaults.list), (MOST_PERCENT, None, false));
         for bad in [
             "--against",
             "--against --json",

@@ -11,7 +11,7 @@ pub(crate) struct FigureComparison {
     pub(crate) before: Option<CaseFigure>,
     pub(crate) after: Option<CaseFigure>,
     /// Why one of them is missing.
-    pub(crate) why: Option<String>,
+    pub(crate) reason: Option<String>,
     /// After over before.
     pub(crate) ratio: Option<f64>,
     pub(crate) verdict: FigureVerdict,
@@ -42,7 +42,7 @@ pub(crate) type CaseOutcome = Result<Vec<CaseFigure>, MissingCase>;
 pub(crate) struct MissingCase {
     /// The build does not have the case; else it failed.
     pub(crate) unknown: bool,
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
 /// Holds what a case costs against what it cost before, if that was asked for.
@@ -53,8 +53,8 @@ pub(crate) fn compare(
     most_percent: f64,
 ) -> Vec<FigureComparison> {
     let mut lines = Vec::new();
-    let (found, missing) = match after {
-        Ok(found) => (found.as_slice(), None),
+    let (figures, missing) = match after {
+        Ok(figures) => (figures.as_slice(), None),
         Err(missing) => (&[][..], Some(missing)),
     };
     let (past, past_missing) = match before {
@@ -64,33 +64,35 @@ pub(crate) fn compare(
     };
     if let Some(missing) = missing {
         let verdict = if missing.unknown { FigureVerdict::Gone } else { FigureVerdict::Failed };
-        let line =
-            FigureComparison { why: Some(missing.why.clone()), ..FigureComparison::empty(case, verdict) };
+        let line = FigureComparison {
+            reason: Some(missing.reason.clone()),
+            ..FigureComparison::empty(case, verdict)
+        };
         lines.push(FigureComparison { before: past.first().cloned().filter(|_| past.len() == 1), ..line });
         return lines;
     }
-    for figure in found {
+    for figure in figures {
         let old = past.iter().find(|old| old.name == figure.name);
-        let (verdict, why) = match (old, before, past_missing) {
+        let (verdict, reason) = match (old, before, past_missing) {
             (Some(old), ..) => {
-                (FigureVerdict::of(figure.instructions / old.instructions, most_percent), None)
+                (FigureVerdict::from_ratio(figure.instructions / old.instructions, most_percent), None)
             }
             (None, None, _) => (FigureVerdict::Counted, None),
             (None, Some(_), Some(missing)) if !missing.unknown => {
-                (FigureVerdict::Failed, Some(missing.why.clone()))
+                (FigureVerdict::Failed, Some(missing.reason.clone()))
             }
-            (None, Some(_), missing) => (FigureVerdict::New, missing.map(|m| m.why.clone())),
+            (None, Some(_), missing) => (FigureVerdict::New, missing.map(|m| m.reason.clone())),
         };
         lines.push(FigureComparison {
             name: figure.name.clone(),
             before: old.cloned(),
             after: Some(figure.clone()),
-            why,
+            reason,
             ratio: old.map(|old| figure.instructions / old.instructions),
             verdict,
         });
     }
-    for old in past.iter().filter(|old| !found.iter().any(|figure| figure.name == old.name)) {
+    for old in past.iter().filter(|old| !figures.iter().any(|figure| figure.name == old.name)) {
         lines.push(FigureComparison {
             before: Some(old.clone()),
             ..FigureComparison::empty(&old.name, FigureVerdict::Gone)
@@ -112,7 +114,7 @@ pub(crate) fn sum_ratio(lines: &[FigureComparison]) -> Option<f64> {
 }
 
 impl FigureVerdict {
-    pub(crate) fn of(ratio: f64, most_percent: f64) -> Self {
+    pub(crate) fn from_ratio(ratio: f64, most_percent: f64) -> Self {
         // Rounding must not decide: what is permitted is permitted to the last digit that is shown.
         let percent = ((ratio - 1.0) * 1e6).round() / 1e4;
         match percent {
@@ -142,7 +144,7 @@ impl FigureVerdict {
 
 impl FigureComparison {
     fn empty(name: &str, verdict: FigureVerdict) -> Self {
-        Self { name: name.to_owned(), before: None, after: None, why: None, ratio: None, verdict }
+        Self { name: name.to_owned(), before: None, after: None, reason: None, ratio: None, verdict }
     }
 
     /// One object of `--json`.
@@ -161,8 +163,8 @@ impl FigureComparison {
         if let Some(ratio) = self.ratio {
             set("ratio", json!((ratio * 1e5).round() / 1e5));
         }
-        if let Some(why) = &self.why {
-            set("why", why.as_str().into());
+        if let Some(reason) = &self.reason {
+            set("why", reason.as_str().into());
         }
         if let Some(against) = against {
             set("against", against.into());
@@ -191,8 +193,8 @@ pub(crate) fn table(lines: &[FigureComparison], compared: bool) -> String {
         let ratio = line.ratio.map_or(String::new(), |ratio| format!("{ratio:.4}"));
         let mut word =
             if line.verdict == FigureVerdict::Counted { "" } else { line.verdict.word() }.to_owned();
-        if let Some(why) = &line.why {
-            word = format!("{word}: {why}");
+        if let Some(reason) = &line.reason {
+            word = format!("{word}: {reason}");
         }
         rows.push([line.name.clone(), figure(&line.before), figure(&line.after), ratio, word]);
     }
@@ -260,7 +262,7 @@ mod tests {
     /// A case that the old binary does not know is new; one that fails there says nothing, and must not pass for new.
     #[test]
     fn what_one_side_does_not_have_is_new_or_gone_and_what_fails_is_bad() {
-        let missing = |unknown| Err(MissingCase { unknown, why: "w".to_owned() });
+        let missing = |unknown| Err(MissingCase { unknown, reason: "w".to_owned() });
         let two = Ok(vec![figure("a", 1.0), figure("b", 1.0)]);
         let one = Ok(vec![figure("a", 1.0), figure("z", 1.0)]);
         let named = |name: &str, verdict| (name.to_owned(), verdict);

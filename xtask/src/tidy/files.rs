@@ -27,7 +27,7 @@ impl TreeFile {
 
 /// The files that git tracks or would add; a tree without git (an unpacked archive) is walked instead.
 pub(crate) fn list(root: &Path) -> Result<Vec<TreeFile>, String> {
-    let paths = match tracked(root) {
+    let paths = match list_tracked(root) {
         Some(paths) => paths,
         None => {
             let mut paths = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn list(root: &Path) -> Result<Vec<TreeFile>, String> {
     Ok(files)
 }
 
-fn tracked(root: &Path) -> Option<Vec<String>> {
+fn list_tracked(root: &Path) -> Option<Vec<String>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
     let output = git.output().ok().filter(|output| output.status.success())?;
@@ -59,12 +59,12 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
     (!paths.is_empty()).then_some(paths)
 }
 
-fn walk(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), String> {
-    let entries = std::fs::read_dir(root.join(below)).map_err(|e| format!("{below}: {e}"))?;
+fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<(), String> {
+    let entries = std::fs::read_dir(root.join(folder)).map_err(|e| format!("{folder}: {e}"))?;
     for entry in entries {
-        let entry = entry.map_err(|e| format!("{below}: {e}"))?;
+        let entry = entry.map_err(|e| format!("{folder}: {e}"))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
         let kind = entry.file_type().map_err(|e| format!("{path}: {e}"))?;
         if kind.is_dir() && !matches!(name.as_str(), "target" | ".git" | "node_modules") {
             walk(root, &path, paths)?;

@@ -68,18 +68,18 @@ pub(crate) fn check(packages: &[Package]) -> Vec<TidyProblem> {
         packages.iter().filter_map(|package| Some((package.name.as_str(), package.layer?))).collect();
     let mut problems = Vec::new();
     for package in packages {
-        let place = place(package);
+        let location = location_of(package);
         match package.layer {
             None => {
-                problems.push(TidyProblem::new(&place, "[package.metadata.unitape] layer = N is missing"))
+                problems.push(TidyProblem::new(&location, "[package.metadata.unitape] layer = N is missing"))
             }
             Some(layer) => problems.extend(upward(package, layer, &layers)),
         }
         if !package.publish_forbidden {
-            problems.push(TidyProblem::new(&place, "publish = false is missing"));
+            problems.push(TidyProblem::new(&location, "publish = false is missing"));
         }
         if package.license.as_deref() != Some(LICENSE) {
-            problems.push(TidyProblem::new(&place, format!("the licence is not {LICENSE}")));
+            problems.push(TidyProblem::new(&location, format!("the licence is not {LICENSE}")));
         }
     }
     problems.extend(shared_weight(packages));
@@ -89,7 +89,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<TidyProblem> {
 
 /// The forbidden dependencies that a strategy gets by way of crates of ours.
 fn of_strategy(packages: &[Package]) -> Vec<TidyProblem> {
-    let (top, without) = STRATEGY;
+    let (top, forbidden_names) = STRATEGY;
     let mut linked = vec![top];
     let mut problems = Vec::new();
     let mut next = 0;
@@ -97,9 +97,9 @@ fn of_strategy(packages: &[Package]) -> Vec<TidyProblem> {
         next += 1;
         let Some(package) = packages.iter().find(|package| package.name == name) else { continue };
         for dependency in package.dependencies.iter().filter(|dependency| dependency.kind == "normal") {
-            if without.contains(&dependency.name.as_str()) {
+            if forbidden_names.contains(&dependency.name.as_str()) {
                 let message = format!("{} comes with {top}, which a strategy links", dependency.name);
-                problems.push(TidyProblem::new(place(package), message));
+                problems.push(TidyProblem::new(location_of(package), message));
             } else if !linked.contains(&dependency.name.as_str()) {
                 linked.push(&dependency.name);
             }
@@ -118,7 +118,7 @@ fn upward(package: &Package, layer: i64, layers: &BTreeMap<&str, i64>) -> Vec<Ti
                 "layer {layer} must not depend ({}) on {} in layer {theirs}",
                 dependency.kind, dependency.name
             );
-            problems.push(TidyProblem::new(place(package), message));
+            problems.push(TidyProblem::new(location_of(package), message));
         }
     }
     problems
@@ -136,7 +136,7 @@ fn shared_weight(packages: &[Package]) -> Vec<TidyProblem> {
                         "{} is a heavy dependency and belongs to {} and {}",
                         dependency.name, homes[0], homes[1]
                     );
-                    problems.push(TidyProblem::new(place(package), message));
+                    problems.push(TidyProblem::new(location_of(package), message));
                 }
                 continue;
             }
@@ -144,7 +144,7 @@ fn shared_weight(packages: &[Package]) -> Vec<TidyProblem> {
             if owner.name != package.name {
                 let message =
                     format!("{} is a heavy dependency and belongs to {}", dependency.name, owner.name);
-                problems.push(TidyProblem::new(place(package), message));
+                problems.push(TidyProblem::new(location_of(package), message));
             }
         }
     }
@@ -160,7 +160,7 @@ fn names(heavy: &str, dependency: &str) -> bool {
     }
 }
 
-fn place(package: &Package) -> String {
+fn location_of(package: &Package) -> String {
     format!("{} (Cargo.toml)", package.name)
 }
 

@@ -12,8 +12,8 @@ pub(crate) fn check(file: &TreeFile, root: &Path) -> Vec<TidyProblem> {
     let Some(text) = file.text() else { return Vec::new() };
     let mut problems = Vec::new();
     for (line, link) in links(text) {
-        if let Some(why) = broken(&link, text, file, root) {
-            problems.push(TidyProblem::at(&file.path, line, format!("link `{link}`: {why}")));
+        if let Some(reason) = broken(&link, text, file, root) {
+            problems.push(TidyProblem::at_line(&file.path, line, format!("link `{link}`: {reason}")));
         }
     }
     problems
@@ -21,12 +21,12 @@ pub(crate) fn check(file: &TreeFile, root: &Path) -> Vec<TidyProblem> {
 
 /// The targets of all links outside code, with their line, counted from 1.
 fn links(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+    let mut targets = Vec::new();
     for (line, text) in prose(text) {
-        for (at, _) in text.match_indices("](") {
-            let rest = &text[at + 2..];
+        for (offset, _) in text.match_indices("](") {
+            let rest = &text[offset + 2..];
             if let Some(end) = rest.find([')', ' ']) {
-                found.push((line, rest[..end].trim_matches(['<', '>']).to_owned()));
+                targets.push((line, rest[..end].trim_matches(['<', '>']).to_owned()));
             }
         }
         // A definition for links by reference: `[name]: target`.
@@ -34,10 +34,10 @@ fn links(text: &str) -> Vec<(usize, String)> {
             && let Some((_, target)) = text.split_once("]: ")
             && let Some(target) = target.split_whitespace().next()
         {
-            found.push((line, target.to_owned()));
+            targets.push((line, target.to_owned()));
         }
     }
-    found
+    targets
 }
 
 /// The lines outside fenced blocks, with code between backticks blanked out.
@@ -51,8 +51,9 @@ fn prose(text: &str) -> Vec<(usize, String)> {
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
             (None, None) => {
-                let kept = line.split('`').enumerate().map(|(i, part)| if i % 2 == 0 { part } else { "" });
-                lines.push((index + 1, kept.collect()));
+                let prose_parts =
+                    line.split('`').enumerate().map(|(i, part)| if i % 2 == 0 { part } else { "" });
+                lines.push((index + 1, prose_parts.collect()));
             }
             _ => {}
         }
@@ -125,7 +126,7 @@ mod tests {
     fn messages(path: &str, text: &str, root: &Path) -> Vec<String> {
         check(&TreeFile::new(path, text), root)
             .into_iter()
-            .map(|p| format!("{}: {}", p.place, p.message))
+            .map(|p| format!("{}: {}", p.location, p.message))
             .collect()
     }
 
@@ -138,7 +139,7 @@ mod tests {
         let fine = "[a](a.md) [b](./a.md#the-tape-drawn) [c](../docs/) [d](https://example.org/x) [e](#here)\n\n\
                     ## Here\n\n[r]: a.md\n`[x](gone.md)`\n```\n[x](gone.md)\n```\n";
         assert_eq!(messages("docs/b.md", fine, dir.path()), Vec::<String>::new());
-        for (broken, why) in [
+        for (broken, reason) in [
             ("[a](b.md)", "no such file"),
             ("[a](a.md#gone)", "no such heading"),
             ("[a](#gone)", "no such heading"),
@@ -149,7 +150,7 @@ mod tests {
         ] {
             let got = messages("docs/c.md", &format!("\n{broken}\n"), dir.path());
             assert!(
-                got.len() == 1 && got[0].starts_with("docs/c.md:2") && got[0].contains(why),
+                got.len() == 1 && got[0].starts_with("docs/c.md:2") && got[0].contains(reason),
                 "{broken}: {got:?}"
             );
         }

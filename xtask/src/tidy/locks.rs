@@ -21,10 +21,10 @@ fn missing(path: &str, lock: &str, packages: &[Package]) -> Vec<TidyProblem> {
     let folder = path.strip_suffix(END).unwrap_or(path);
     let mut problems = Vec::new();
     for package in packages {
-        let Some(known) = entries.get(package.name.as_str()) else { continue };
+        let Some(locked_names) = entries.get(package.name.as_str()) else { continue };
         let needed = package.dependencies.iter().filter(|dep| dep.kind == "normal" && !dep.is_optional);
         let lacking: BTreeSet<&str> =
-            needed.map(|dep| dep.name.as_str()).filter(|name| !known.contains(name)).collect();
+            needed.map(|dep| dep.name.as_str()).filter(|name| !locked_names.contains(name)).collect();
         if !lacking.is_empty() {
             let names: Vec<&str> = lacking.into_iter().collect();
             let message = format!(
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn what_another_workspace_does_not_build_is_not_wanted() {
-        let known = [("libc", "normal", false), ("syn", "normal", false)];
+        let required = [("libc", "normal", false), ("syn", "normal", false)];
         let unwanted = [("proptest", "dev", false), ("zstd", "normal", true)];
-        let all = [package(&[&known[..], &unwanted].concat())];
+        let all = [package(&[&required[..], &unwanted].concat())];
         assert_eq!(missing("bench/Cargo.lock", LOCK, &all), []);
         assert_eq!(
             missing("bench/Cargo.lock", "[[package]]\nname = \"libc\"\n", &all),

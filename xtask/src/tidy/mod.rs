@@ -15,16 +15,16 @@ use crate::cargo::{Metadata, root};
 /// One broken rule. `place` is `path` or `path:line`, relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TidyProblem {
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) message: String,
 }
 
 impl TidyProblem {
-    fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: place.into(), message: message.into() }
+    fn new(location: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { location: location.into(), message: message.into() }
     }
 
-    fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
+    fn at_line(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self::new(format!("{path}:{line}"), message)
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
 
 /// Writes them to stderr.
 pub(crate) fn show(problems: &[TidyProblem]) {
-    for TidyProblem { place, message } in problems {
+    for TidyProblem { location: place, message } in problems {
         eprintln!("{place}: {message}");
     }
 }

@@ -10,7 +10,7 @@ const LINES_MAX: usize = 1_500;
 const LOCKFILES: [&str; 4] = ["Cargo.lock", "package-lock.json", "uv.lock", "poetry.lock"];
 
 /// Ending of the files that people write here; others (data, vectors) are not read for words.
-pub(super) const WRITTEN: [&str; 15] =
+const WRITTEN: [&str; 15] =
     ["rs", "md", "toml", "sh", "py", "pyi", "js", "ts", "svelte", "css", "html", "yml", "yaml", "c", "h"];
 
 pub(crate) fn check(file: &TreeFile) -> Vec<TidyProblem> {
@@ -26,10 +26,10 @@ pub(crate) fn check(file: &TreeFile) -> Vec<TidyProblem> {
     for (index, line) in text.lines().enumerate() {
         let line_number = index + 1;
         if ours && let Some(word) = left_behind(line) {
-            problems.push(TidyProblem::at(&file.path, line_number, format!("`{word}` is left behind")));
+            problems.push(TidyProblem::at_line(&file.path, line_number, format!("`{word}` is left behind")));
         }
         if !lockfile && let Some(name) = machine_name(line) {
-            problems.push(TidyProblem::at(
+            problems.push(TidyProblem::at_line(
                 &file.path,
                 line_number,
                 format!("`{name}` names a machine or a registry"),
@@ -86,19 +86,19 @@ fn machine_name(line: &str) -> Option<String> {
 
 /// Whether an absolute path begins with the folder; `frame/root/x` does not, for instance.
 fn starts_path(line: &str, folder: &str) -> bool {
-    line.match_indices(folder).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
+    line.match_indices(folder).any(|(offset, _)| {
+        let before = line[..offset].chars().next_back();
         !before.is_some_and(|c| {
             c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '*' | '}' | ']' | '>')
         })
     })
 }
 
-pub(super) fn holds_word(line: &str, word: &str) -> bool {
+fn holds_word(line: &str, word: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let after = line[at + word.len()..].chars().next();
+    line.match_indices(word).any(|(offset, _)| {
+        let before = line[..offset].chars().next_back();
+        let after = line[offset + word.len()..].chars().next();
         !before.is_some_and(part_of_word) && !after.is_some_and(part_of_word)
     })
 }
@@ -108,7 +108,10 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        check(&TreeFile::new(path, text)).into_iter().map(|p| format!("{}: {}", p.place, p.message)).collect()
+        check(&TreeFile::new(path, text))
+            .into_iter()
+            .map(|p| format!("{}: {}", p.location, p.message))
+            .collect()
     }
 
     #[test]

@@ -1,15 +1,13 @@
-//! Words: `docs/vocabulary.md` lists the phrases and the names of types to avoid; this module enforces it.
+//! Words: the terms and the names of types of `docs/vocabulary.md`, and the first word of a public function's doc comment.
 //!
 //! ```text
-//! docs/vocabulary.md ─┬─ **terms**                  each occurs in some other file
-//!                     ├─ Phrases that we do not write ─▶ code, comments, messages, pages
-//!                     ├─ Openings of sentences        ─▶ pages
-//!                     └─ Not names of types           ─▶ `struct`, `enum`, `trait`, `union`
+//! docs/vocabulary.md ─┬─ **terms**           each occurs in some other file
+//!                     └─ Not names of types ─▶ `struct`, `enum`, `trait`, `union`
+//! crates/, xtask/ ────── `pub fn`           ─▶ its doc comment begins with a third-person verb
 //! ```
 
 use super::TidyProblem;
 use super::files::TreeFile;
-use super::text::{WRITTEN, holds_word};
 
 /// The page with the lists.
 const PAGE: &str = "docs/vocabulary.md";
@@ -22,10 +20,6 @@ const QUOTING: [&str; 3] = [PAGE, "CHANGELOG.md", "xtask/src/tidy/words.rs"];
 struct Vocabulary {
     /// Defined terms, with their lines.
     terms: Vec<(usize, String)>,
-    /// Phrases for all text, in small letters.
-    phrases: Vec<String>,
-    /// Openings of sentences, for pages.
-    openings: Vec<String>,
     /// Names that no type has.
     type_names: Vec<String>,
 }
@@ -36,18 +30,13 @@ pub(crate) fn check(files: &[TreeFile]) -> Vec<TidyProblem> {
     };
     let vocabulary = Vocabulary::parse(page);
     let mut problems = vocabulary.unused_terms(files);
-    for file in files {
-        // Golden data comes from others.
-        if QUOTING.contains(&file.path.as_str())
-            || file.path.starts_with("vectors/")
-            || !WRITTEN.contains(&file.extension())
-        {
-            continue;
-        }
+    for file in files.iter().filter(|file| file.extension() == "rs") {
         let Some(text) = file.text() else { continue };
-        vocabulary.check_text(&file.path, file.extension() == "md", text, &mut problems);
-        if file.extension() == "rs" {
-            vocabulary.check_types(&file.path, text, &mut problems);
+        vocabulary.check_types(&file.path, text, &mut problems);
+        if ["crates/", "xtask/"].iter().any(|folder| file.path.starts_with(folder))
+            && file.path.contains("/src/")
+        {
+            check_function_docs(&file.path, text, &mut problems);
         }
     }
     problems
@@ -68,10 +57,6 @@ impl Vocabulary {
             }
             let entries = cell.split(", ").map(|entry| entry.trim_matches('`').to_owned());
             match section {
-                "Phrases that we do not write" => {
-                    lists.phrases.extend(entries.skip(usize::from(cell == "not")))
-                }
-                "Openings of sentences" => lists.openings.extend(entries.skip(usize::from(cell == "not"))),
                 "Not names of types" => lists.type_names.extend(entries.skip(usize::from(cell == "not"))),
                 _ => {
                     let bold = cell.strip_prefix("**").and_then(|rest| rest.split("**").next());
@@ -97,44 +82,10 @@ impl Vocabulary {
             }
         }
         left.into_iter()
-            .map(|(line, term)| TidyProblem::at(PAGE, *line, format!("nothing else uses the term `{term}`")))
+            .map(|(line, term)| {
+                TidyProblem::at_line(PAGE, *line, format!("nothing else uses the term `{term}`"))
+            })
             .collect()
-    }
-
-    fn check_text(&self, path: &str, is_page: bool, text: &str, problems: &mut Vec<TidyProblem>) {
-        let mut before = String::new();
-        let mut in_code = false;
-        for (index, line) in text.lines().enumerate() {
-            let words = without_marker(line);
-            let small = words.to_lowercase();
-            let mut report = |phrase: &str| {
-                problems.push(TidyProblem::at(
-                    path,
-                    index + 1,
-                    format!("`{phrase}`: {PAGE} has a better word"),
-                ));
-            };
-            for phrase in &self.phrases {
-                if holds_word(&small, phrase) || is_wrapped(&before, &small, phrase) {
-                    report(phrase);
-                }
-            }
-            in_code ^= is_page && words.starts_with("```");
-            if is_page && !in_code {
-                let opens = |opening: &&String| {
-                    words.match_indices(opening.as_str()).any(|(at, _)| {
-                        let rest = &words[at + opening.len()..];
-                        let marks = [". ", ": ", "| ", "** ", "* ", "- "];
-                        let begins = at == 0 || marks.iter().any(|mark| words[..at].ends_with(mark));
-                        begins && !rest.starts_with(char::is_alphanumeric)
-                    })
-                };
-                if let Some(opening) = self.openings.iter().find(opens) {
-                    report(opening);
-                }
-            }
-            before = small;
-        }
     }
 
     fn check_types(&self, path: &str, text: &str, problems: &mut Vec<TidyProblem>) {
@@ -146,7 +97,7 @@ impl Vocabulary {
                 continue;
             }
             if let Some(name) = words.next().filter(|name| self.type_names.iter().any(|not| not == name)) {
-                problems.push(TidyProblem::at(
+                problems.push(TidyProblem::at_line(
                     path,
                     index + 1,
                     format!("`{name}` is no name of a type ({PAGE})"),
@@ -156,22 +107,47 @@ impl Vocabulary {
     }
 }
 
-/// The line without the marks of a comment or of an item of a list.
-fn without_marker(line: &str) -> &str {
-    let line = line.trim();
-    let line = ["///", "//!", "//", "#", "*"].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line);
-    line.trim_start()
+/// Notices doc comments of public functions that do not begin with a third-person verb.
+fn check_function_docs(path: &str, text: &str, problems: &mut Vec<TidyProblem>) {
+    // The first line of the doc comment above, with its number.
+    let mut doc: Option<(usize, &str)> = None;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(comment) = line.strip_prefix("///") {
+            doc.get_or_insert((index + 1, comment.trim()));
+        } else if !line.starts_with("#[") {
+            let comment = doc.take().filter(|_| is_public_function(line));
+            if let Some((number, comment)) = comment.filter(|(_, comment)| !begins_with_verb(comment)) {
+                let message =
+                    format!("a doc comment of a function begins with a verb, as in \"Returns\": {comment}");
+                problems.push(TidyProblem::at_line(path, number, message));
+            }
+        }
+    }
 }
 
-/// Whether the phrase begins at the end of `before` and ends at the start of `line`.
-fn is_wrapped(before: &str, line: &str, phrase: &str) -> bool {
-    phrase.match_indices(' ').any(|(at, _)| {
-        let (first, rest) = (&phrase[..at], &phrase[at + 1..]);
-        let starts = line.strip_prefix(rest).is_some_and(|after| !after.starts_with(char::is_alphanumeric));
-        let ends = before.strip_suffix(first).is_some_and(|to| !to.ends_with(char::is_alphanumeric));
-        starts && ends
-    })
+fn is_public_function(line: &str) -> bool {
+    let Some(mut rest) = line.strip_prefix("pub ") else { return false };
+    while let Some(after) =
+        ["const ", "async ", "unsafe ", "extern \"C\" "].iter().find_map(|word| rest.strip_prefix(word))
+    {
+        rest = after;
+    }
+    rest.starts_with("fn ")
 }
+
+fn begins_with_verb(comment: &str) -> bool {
+    // The first line of a macro's documentation may be empty.
+    let Some(word) = comment.split([' ', '.', ',', ':', ';']).next().filter(|word| !word.is_empty()) else {
+        return true;
+    };
+    let is_word = word.starts_with(char::is_uppercase) && word[1..].chars().all(|c| c.is_ascii_lowercase());
+    is_word && word.ends_with('s') && !NOT_VERBS.contains(&word)
+}
+
+/// Words with the ending of a verb that begin a sentence without one.
+const NOT_VERBS: [&str; 10] =
+    ["As", "Bytes", "Events", "Fields", "Ids", "Is", "Its", "Names", "This", "Times"];
 
 #[cfg(test)]
 mod tests {
@@ -183,14 +159,6 @@ mod tests {
 |---|---|
 | **tape** | a log. |
 | **trip, reset** | of a breaker. |
-## Phrases that we do not write
-| not | write |
-|---|---|
-| goes on, what it is | continues |
-## Openings of sentences
-| not | write |
-|---|---|
-| What is | the noun |
 ## Not names of types
 | not | write |
 |---|---|
@@ -200,31 +168,30 @@ mod tests {
     fn problems(path: &str, text: &str) -> Vec<String> {
         let used = TreeFile::new("docs/used.md", "tape, trip and reset");
         let files = [TreeFile::new(PAGE, LISTS), used, TreeFile::new(path, text)];
-        check(&files).into_iter().map(|p| format!("{}: {}", p.place, p.message)).collect()
+        check(&files).into_iter().map(|p| format!("{}: {}", p.location, p.message)).collect()
     }
 
     #[test]
-    fn phrases_are_noticed_also_where_a_line_ends_in_them() {
-        assert_eq!(problems("a.rs", "// it goes on\n").len(), 1);
-        let wrapped = problems("a.rs", "/// It Goes\n/// on here\n");
-        assert_eq!(wrapped, ["a.rs:2: `goes on`: docs/vocabulary.md has a better word"]);
-        assert_eq!(problems("a.md", "about what it\nis\n").len(), 1);
-        for fine in ["it goes onto", "forgoes on", "goes, on", "what it isolates"] {
-            assert!(problems("a.rs", fine).is_empty(), "{fine}");
+    fn doc_comments_of_public_functions_begin_with_a_verb() {
+        let with = |doc: &str| format!("{doc}\n#[must_use]\npub const fn count(&self) -> u64 {{\n");
+        assert_eq!(problems("crates/a/src/lib.rs", &with("/// Returns the count.")), Vec::<String>::new());
+        for doc in [
+            "/// The count.",
+            "/// Whether it is there.",
+            "/// Its count.\n/// Returns it.",
+            "/// `count` returns it.",
+        ] {
+            let found = problems("crates/a/src/lib.rs", &with(doc));
+            assert!(found.len() == 1 && found[0].starts_with("crates/a/src/lib.rs:1: "), "{doc}: {found:?}");
         }
-        assert!(problems("vectors/a.toml", "goes on").is_empty());
-    }
-
-    #[test]
-    fn openings_are_noticed_in_pages_only() {
-        assert_eq!(problems("a.md", "What is kept").len(), 1);
-        assert_eq!(problems("a.md", "Kept. What is not").len(), 1);
-        assert!(problems("a.md", "```\nWhat is kept\n```\n").is_empty());
-        assert!(
-            problems("a.md", "## What is kept\n").is_empty()
-                && problems("a.rs", "/// What is kept\n").is_empty()
-        );
-        assert!(problems("a.md", "What isn").is_empty());
+        for fine in [
+            "/// The count.\nfn count() {\n",
+            "/// The count.\npub struct Count;\npub fn count() {\n",
+            "pub fn count() {\n",
+        ] {
+            assert!(problems("crates/a/src/lib.rs", fine).is_empty(), "{fine}");
+        }
+        assert!(problems("examples/a.rs", &with("/// The count.")).is_empty());
     }
 
     #[test]
@@ -238,7 +205,7 @@ mod tests {
     #[test]
     fn a_term_that_nothing_uses_is_noticed() {
         let files = [TreeFile::new(PAGE, LISTS), TreeFile::new("a.rs", "// the tape resets")];
-        let found: Vec<_> = check(&files).into_iter().map(|p| p.message).collect();
-        assert_eq!(found, ["nothing else uses the term `trip`"]);
+        let messages: Vec<_> = check(&files).into_iter().map(|p| p.message).collect();
+        assert_eq!(messages, ["nothing else uses the term `trip`"]);
     }
 }
