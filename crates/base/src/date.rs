@@ -1,6 +1,7 @@
 //! Days of the calendar, and moments as XML and JSON write them.
 
 use crate::digits::pair;
+use unitape_model::calendar::{days_from_civil, days_of_month};
 
 /// A day of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +19,9 @@ impl CalendarDay {
     #[inline]
     #[must_use]
     pub fn new(year: u16, month: u8, day: u8) -> Option<CalendarDay> {
-        let fits = (1900..=2261).contains(&year) && day >= 1 && day <= days_of_month(year, month);
+        let fits = (1900..=2261).contains(&year)
+            && day >= 1
+            && i64::from(day) <= days_of_month(year.into(), month.into());
         fits.then_some(CalendarDay { year, month, day })
     }
 
@@ -33,10 +36,7 @@ impl CalendarDay {
     #[inline]
     #[must_use]
     pub fn number(self) -> i64 {
-        // The year starts in March, so that the leap day is its last.
-        let (year, month, day) = (i64::from(self.year), i64::from(self.month), i64::from(self.day));
-        let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-        y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468
+        days_from_civil(self.year.into(), self.month.into(), self.day.into())
     }
 
     /// Appends it as `2019-04-25`.
@@ -48,19 +48,6 @@ impl CalendarDay {
         out.extend_from_slice(&digits(self.month.into()));
         out.push(b'-');
         out.extend_from_slice(&digits(self.day.into()));
-    }
-}
-
-/// Days of this month; 0 where there is no such month.
-#[inline]
-#[must_use]
-pub fn days_of_month(year: u16, month: u8) -> u8 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
     }
 }
 

@@ -101,7 +101,7 @@ impl EventCursor {
             *frames -= 1;
             let (ordinal, frame) = match self.follower.step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
-                FollowOutcome::AtEnd => return Ok(CursorOutcome::AtEnd),
+                FollowOutcome::AtEnd => return Ok(self.outcome_at_end()),
                 FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
             };
             let position = frame.position;
@@ -174,8 +174,19 @@ impl EventCursor {
         self.follower.reader()
     }
 
+    /// At the end of the tape, the selection may be at its end as well: what comes later is after its last place.
+    #[cold]
+    fn outcome_at_end(&self) -> CursorOutcome {
+        let reader = self.follower.reader();
+        match self.filter.is_done(EventAddress { seq: reader.ordinal() + 1, position: reader.position() }) {
+            true => CursorOutcome::Done,
+            false => CursorOutcome::AtEnd,
+        }
+    }
+
     fn rewind(&mut self, from: Position, to: Position) -> Result<CursorOutcome, Error> {
         self.names = self.follower.reopen()?;
+        self.filter.update_ids(self.names.dictionary());
         (self.skipped, self.given_to) = (None, to);
         Ok(CursorOutcome::Rewound { from, to })
     }
@@ -184,6 +195,8 @@ impl EventCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::TapeRangeBound;
+    use crate::follow::TapeRange;
     use unitape_model::{EventBuilder, EventKind, UnixNanos, flags};
     use unitape_tape::{TapeId, Writer, WriterOptions};
 
@@ -212,5 +225,37 @@ mod tests {
         assert_eq!((&steps[..], &ordinals[..]), (&[Paused, Paused, Given, Done][..], &[8][..]));
         // The limit ends it before the next frame is looked at.
         assert_eq!(cursor.reader().ordinal(), 8);
+    }
+
+    /// Fails if a reader of a part waits for an event that cannot be in the part.
+    #[test]
+    fn a_part_that_ends_with_the_tape_is_done_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut writer, _) = Writer::open(dir.path(), TapeId(1), WriterOptions::default()).unwrap();
+        for n in 0..10 {
+            let mut unit = Vec::new();
+            EventBuilder::begin(&mut unit, EventKind::News, UnixNanos(n)).finish(flags::LAST).unwrap();
+            writer.append(&unit).unwrap();
+        }
+        writer.close().unwrap();
+        let last = |to: TapeRangeBound| {
+            let range = TapeRange { to: Some(to), ..TapeRange::default() };
+            let selection = EventSelection { range, ..EventSelection::default() };
+            let mut cursor = EventCursor::open(dir.path(), selection, ReadOptions::default()).unwrap();
+            let mut position = Position(0);
+            loop {
+                match cursor.next(|address, _| position = address.position).unwrap() {
+                    CursorOutcome::Given => {}
+                    outcome => return (outcome, position),
+                }
+            }
+        };
+        let (outcome, position) = last(TapeRangeBound::Ordinal(11));
+        assert_eq!(outcome, CursorOutcome::AtEnd);
+        for to in
+            [TapeRangeBound::Ordinal(10), TapeRangeBound::Ordinal(9), TapeRangeBound::Position(position)]
+        {
+            assert_eq!(last(to).0, CursorOutcome::Done, "{to}");
+        }
     }
 }

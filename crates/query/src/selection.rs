@@ -181,11 +181,14 @@ pub struct NameFilter {
     wanted: Vec<String>,
     /// The ids of the names that the tape has defined so far.
     ids: Vec<u32>,
+    /// The length of the dictionary in which the names were looked up.
+    dict_length: u32,
 }
 
 impl NameFilter {
-    fn new(dict: NameKind, wanted: &[String]) -> Self {
-        Self { dict, wanted: wanted.to_vec(), ids: Vec::new() }
+    /// Makes a filter; without names it lets all pass.
+    pub fn new(dict: NameKind, wanted: &[String]) -> Self {
+        Self { dict, wanted: wanted.to_vec(), ids: Vec::new(), dict_length: 0 }
     }
 
     /// Returns the dictionary.
@@ -198,10 +201,19 @@ impl NameFilter {
         &self.wanted
     }
 
-    fn update_ids(&mut self, names: &Dictionary) {
-        if self.ids.len() < self.wanted.len() {
+    /// Learns the ids of the names. It must be called after each definition, and after a dictionary has become another.
+    pub fn update_ids(&mut self, names: &Dictionary) {
+        let dict_length = names.len(self.dict);
+        if self.dict_length != dict_length && !self.wanted.is_empty() {
+            self.dict_length = dict_length;
             self.ids = self.wanted.iter().filter_map(|name| names.get(self.dict, name.as_bytes())).collect();
         }
+    }
+
+    /// Returns whether the name with this id is wanted.
+    #[inline]
+    pub fn has_id(&self, id: u32) -> bool {
+        self.wanted.is_empty() || self.ids.contains(&id)
     }
 
     /// Returns whether a field of the event has one of the names.

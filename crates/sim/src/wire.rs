@@ -5,6 +5,8 @@
 //!                              └─ built in `scratch` ──┘
 //! ```
 
+use unitape_model::calendar::civil_from_days;
+
 /// Builds FIX 4.4 messages of one file, for several sessions.
 #[derive(Debug)]
 pub(crate) struct FixMessageWriter {
@@ -189,18 +191,10 @@ pub(crate) fn put_digits(room: &mut [u8], mut value: u64) {
     }
 }
 
-/// Splits a day into year, month and day of the proleptic Gregorian calendar, `days` after 1970-01-01. The year is
-/// counted from March, so that the leap day is its last.
+/// Splits a day into year, month and day, `days` after 1970-01-01.
 pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468; // days from 0000-03-01 to 1970-01-01
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    let (year, month, day) = civil_from_days(days as i64);
+    (year as u64, month as u64, day as u64)
 }
 
 const NS_PER_S: u64 = 1_000_000_000;

@@ -61,6 +61,9 @@ const STRATEGY: (&str, &[&str]) = (
     &["unitape-codec", "unitape-feed", "unitape-tape", "unitape-ring", "zstd", "flate2", "blake3"],
 );
 
+/// The helpers of the tests.
+const TESTKIT: &str = "unitape-testkit";
+
 const LICENSE: &str = "Apache-2.0";
 
 pub(crate) fn check(packages: &[Package]) -> Vec<TidyProblem> {
@@ -118,6 +121,10 @@ fn upward(package: &Package, layer: i64, layers: &BTreeMap<&str, i64>) -> Vec<Ti
                 "layer {layer} must not depend ({}) on {} in layer {theirs}",
                 dependency.kind, dependency.name
             );
+            problems.push(TidyProblem::new(location_of(package), message));
+        }
+        if dependency.name == TESTKIT && dependency.kind != "dev" {
+            let message = format!("{TESTKIT} is for tests: name it in [dev-dependencies]");
             problems.push(TidyProblem::new(location_of(package), message));
         }
     }
@@ -197,6 +204,10 @@ mod tests {
     fn imports_go_strictly_down() {
         let low = package("low", 1, &[]);
         let is = |kind: &str, layer: i64| messages(&[low.clone(), package("us", layer, &[("low", kind)])]);
+        let kit = package(TESTKIT, 1, &[]);
+        let uses = |kind: &str| messages(&[kit.clone(), package("us", 2, &[(TESTKIT, kind)])]);
+        assert!(uses("dev").is_empty());
+        assert_eq!(uses("normal"), ["unitape-testkit is for tests: name it in [dev-dependencies]"]);
         assert!(is("normal", 2).is_empty() && is("build", 2).is_empty() && is("dev", 2).is_empty());
         assert_eq!(is("normal", 1), ["layer 1 must not depend (normal) on low in layer 1"]);
         assert_eq!(is("build", 1).len(), 1);

@@ -1,8 +1,9 @@
 //! Values of columns.
 
-use crate::times::calendar::{DAY_NANOS, civil};
+use crate::times::calendar::DAY_NANOS;
 use std::fmt::Write;
 use unitape_model::Decimal;
+use unitape_model::calendar::civil_from_days;
 
 /// The value of a column, exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,7 +84,7 @@ impl Write for FmtWriter<'_> {
 }
 
 fn write_date(out: &mut impl Write, days: i32) -> std::fmt::Result {
-    let (year, month, day) = civil(days);
+    let (year, month, day) = civil_from_days(days.into());
     write!(out, "{year:04}-{month:02}-{day:02}")
 }
 

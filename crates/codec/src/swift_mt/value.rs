@@ -16,8 +16,8 @@ pub use unitape_base::Decimal;
 pub use unitape_base::date::CalendarDay;
 
 use super::words;
-use unitape_base::date::days_of_month;
 use unitape_base::digits::pair;
+use unitape_model::calendar::days_of_month;
 
 /// Reads an amount: digits with at most one comma. `None` for anything else, for more than
 /// [`AMOUNT_MAX`] characters, and beyond 18 digits (leading zeros not counted).
@@ -82,7 +82,8 @@ pub fn date(text: &[u8]) -> Option<CalendarDay> {
 pub fn value_date(text: &[u8]) -> Option<CalendarDay> {
     let &[a, b, b'0', b'2', e, f] = text else { return date(text) };
     let (year, day) = (year(pair(a, b)?), pair(e, f)?);
-    CalendarDay::new(year, 2, if day == 29 || day == 30 { day.min(days_of_month(year, 2)) } else { day })
+    let last = days_of_month(year.into(), 2) as u8;
+    CalendarDay::new(year, 2, if day == 29 || day == 30 { last.min(day) } else { day })
 }
 
 #[inline]

@@ -1,6 +1,7 @@
 //! Forms that read a value, for people whose form does not.
 
-use super::{TimeForm, TimeFormKind, TimeFormOptions, calendar};
+use super::{TimeForm, TimeFormKind, TimeFormOptions};
+use unitape_model::calendar::civil_from_days;
 
 /// A form that reads a value, and the moment that it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +81,7 @@ fn suggest(form: String, kind: TimeFormKind, value: &str) -> Option<SuggestedFor
             format!("{sign}{:02}:{:02}", east / 3600, east / 60 % 60)
         }
     };
-    let (year, month, day) = calendar::civil(read.days);
+    let (year, month, day) = civil_from_days(read.days.into());
     let day = format!("{year:04}-{month:02}-{day:02}");
     let meaning = match kind {
         TimeFormKind::Date => day,

@@ -373,10 +373,10 @@ proptest! {
     /// What is written by a form is read by it.
     #[test]
     fn a_time_comes_back(nanos in -4_000_000_000_000_000_000i64..4_000_000_000_000_000_000, east in -14i64..=14) {
-        use super::calendar::civil;
+        use unitape_model::calendar::civil_from_days;
         let local = nanos + east * 3600 * SECOND;
         let (day, clock) = (local.div_euclid(DAY_NANOS), local.rem_euclid(DAY_NANOS));
-        let (year, month, of_month) = civil(day as i32);
+        let (year, month, of_month) = civil_from_days(day);
         let (hour, minute) = (clock / (3600 * SECOND), clock / (60 * SECOND) % 60);
         let (second, fraction) = (clock / SECOND % 60, clock % SECOND);
         let sign = if east < 0 { '-' } else { '+' };

@@ -4,25 +4,16 @@
 pub mod fragments;
 
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_feed::{
     ConsolidateOptions, FarmEnding, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_file,
 };
-use unitape_model::{Event, FrameHeader};
-use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions as TapeOptions};
-
-/// The real JSE index feed.
-pub fn jse() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fix/jse/jse_fix50_marketdata_head80.fix")
-}
-
-/// The real NYSE TAQ quotes.
-pub fn taq() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt")
-}
+use unitape_model::Event;
+use unitape_tape::{Reader, StartPosition, WriterOptions as TapeOptions};
+use unitape_testkit::tape_of_units;
+pub use unitape_testkit::{assert_same, files, fix, jse, taq, units};
 
 /// Segments small enough that every tape of a test has several.
 pub fn small_tape() -> TapeOptions {
@@ -94,75 +85,9 @@ pub fn feed(path: &Path) -> FileFeed {
     feed_of_file(path).unwrap()
 }
 
-/// The units of a tape, each as it was given to the writer.
-pub fn units(dir: &Path) -> Vec<Vec<u8>> {
-    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
-    let (mut units, mut unit) = (Vec::new(), Vec::new());
-    while let Some(frame) = reader.next().unwrap() {
-        let start = unit.len();
-        unit.extend_from_slice(frame.bytes);
-        // The stamp is the writer's.
-        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
-        if frame.header.is_last() {
-            units.push(std::mem::take(&mut unit));
-        }
-    }
-    units
-}
-
 /// A tape that ends after these units of another one, with what that one has in quarantine.
 pub fn tape_of(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
-    let id = TapeManifest::load(whole).unwrap().id;
-    let (mut writer, _) = Writer::open(dir, id, small_tape()).unwrap();
-    for unit in units {
-        writer.append(unit).unwrap();
-    }
-    writer.close().unwrap();
-    let raw = "quarantine.raw";
-    if whole.join(raw).exists() {
-        std::fs::copy(whole.join(raw), dir.join(raw)).unwrap();
-    }
-}
-
-/// Every file of a tape's directory.
-pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    let mut todo = vec![dir.to_owned()];
-    while let Some(d) = todo.pop() {
-        for entry in std::fs::read_dir(&d).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                // Files under `run/` do not belong to the tape: its writers and how far names are.
-                if !(path.ends_with("run") && d.join("tape.toml").exists()) {
-                    todo.push(path);
-                }
-            } else {
-                let name = path.strip_prefix(dir).unwrap().display().to_string();
-                all.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    all
-}
-
-/// Asserts that two tapes are the same, byte for byte, naming the first difference.
-pub fn assert_same(a: &Path, b: &Path, what: &str) {
-    let (a, b) = (files(a), files(b));
-    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}");
-    for (name, bytes) in &a {
-        let other = &b[name];
-        let at = bytes.iter().zip(other).position(|(x, y)| x != y);
-        assert!(bytes.len() == other.len() && at.is_none(), "{what}: {name} differs at {at:?}");
-    }
-}
-
-/// A FIX message with right length and checksum; `|` separates the fields of `body`.
-pub fn fix(begin: &str, body: &str) -> Vec<u8> {
-    let body = body.replace('|', "\x01");
-    let mut m = format!("8={begin}\x019={}\x01{body}", body.len()).into_bytes();
-    let sum = m.iter().fold(0u8, |s, b| s.wrapping_add(*b));
-    m.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
-    m
+    tape_of_units(dir, whole, units, small_tape());
 }
 
 /// The events of the tape, as their lines.

@@ -9,6 +9,11 @@ const DAYS_MIN: i32 = -719_162;
 /// 9999-12-31.
 const DAYS_MAX: i32 = 2_932_896;
 
+/// Days from 1 March of the year 0 to 1970-01-01.
+const EPOCH_DAYS: i64 = 719_468;
+/// Days of 400 years.
+const ERA_DAYS: i64 = 146_097;
+
 /// Seconds of a day.
 pub(super) const DAY_SECONDS: i64 = 86_400;
 
@@ -24,6 +29,40 @@ pub struct ClockTime(u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a date; write 2026-12-25")]
 pub struct DateParseError;
+
+/// Returns the days since 1970-01-01 of a date that the calendar has, from year 1 on. Each month and day is computed as it is given.
+///
+/// The year begins in March here, so that the leap day is its last.
+#[inline]
+pub const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - EPOCH_DAYS
+}
+
+/// Splits days since 1970-01-01 into year, month and day.
+#[inline]
+pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_DAYS;
+    let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + (month <= 2) as i64, month, day)
+}
+
+/// Returns the days of a month; 0 if there is no such month.
+#[inline]
+pub const fn days_of_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    }
+}
 
 impl CivilDate {
     /// Returns the date that is `days` days after 1970-01-01.
@@ -46,16 +85,11 @@ impl CivilDate {
 
     /// Returns the date of a year, a month and a day, if the calendar has it.
     pub fn new_checked(year: i32, month: u8, day: u8) -> Option<Self> {
-        if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || day == 0 {
             return None;
         }
-        // Years begin in March here, so that the leap day is the last day of its year; an era has 400 years.
-        let y = year - i32::from(month <= 2);
-        let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
-        let of_year = (153 * ((i32::from(month) + 9) % 12) + 2) / 5 + i32::from(day) - 1;
-        let date = Self(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468);
-        // A day that the month lacks comes back as another one.
-        (date.parts() == (i64::from(year), i64::from(month), i64::from(day))).then_some(date)
+        let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
+        (day <= days_of_month(year, month)).then(|| Self(days_from_civil(year, month, day) as i32))
     }
 
     /// Returns the UTC date at the time `ts`.
@@ -89,22 +123,11 @@ impl CivilDate {
         // 106,752 days on either side of 1970 are all that 64 bits of nanoseconds reach.
         Self(second.div_euclid(DAY_SECONDS) as i32)
     }
-
-    /// Splits the date into year, month and day.
-    fn parts(self) -> (i64, i64, i64) {
-        let z = i64::from(self.0) + 719_468;
-        let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
-        let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-        let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-        let mp = (5 * doy + 2) / 153;
-        let month = if mp < 10 { mp + 3 } else { mp - 9 };
-        (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
-    }
 }
 
 impl fmt::Display for CivilDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = self.parts();
+        let (year, month, day) = civil_from_days(self.0.into());
         write!(f, "{year:04}-{month:02}-{day:02}")
     }
 }

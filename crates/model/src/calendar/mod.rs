@@ -35,7 +35,7 @@ mod parse;
 mod zone;
 
 pub use clock::{PairClock, SessionClock};
-pub use date::{CivilDate, ClockTime, DateParseError};
+pub use date::{CivilDate, ClockTime, DateParseError, civil_from_days, days_from_civil, days_of_month};
 pub use error::{CalendarError, CalendarFault};
 pub use moment::{TimeParseError, UtcMoment};
 

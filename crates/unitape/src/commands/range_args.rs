@@ -301,18 +301,20 @@ pub fn parse_time_alone(option: &str, text: &str) -> Result<UnixNanos, CommandFa
 }
 
 /// Reads a time. A position is refused. A number that may be meant as an ordinal counts as nanoseconds since 1970, and stderr
-/// has a hint. `place` is the option that takes ordinals and positions, where the command has one.
-fn parse_time(option: &str, text: &str, place: Option<&str>) -> Result<UnixNanos, CommandFailure> {
-    match (TapeStopPoint::parse(text), place) {
-        (Ok(TapeStopPoint::Position(_)), Some(place)) => {
-            return Err(CommandFailure::Usage(format!("{option}: `{text}` is a position: use {place}")));
+/// has a hint. `position_option` is the option that takes ordinals and positions, where the command has one.
+fn parse_time(option: &str, text: &str, position_option: Option<&str>) -> Result<UnixNanos, CommandFailure> {
+    match (TapeStopPoint::parse(text), position_option) {
+        (Ok(TapeStopPoint::Position(_)), Some(position_option)) => {
+            return Err(CommandFailure::Usage(format!(
+                "{option}: `{text}` is a position: use {position_option}"
+            )));
         }
         (Ok(TapeStopPoint::Position(_)), None) => {
             let message = format!("{option}: `{text}` is a position, and {option} takes a time");
             return Err(CommandFailure::Usage(message));
         }
-        (Ok(TapeStopPoint::Ordinal(1..)), Some(place)) => {
-            note!("unitape: {option} {text} is {text} ns after 1970; for an ordinal use {place}");
+        (Ok(TapeStopPoint::Ordinal(1..)), Some(position_option)) => {
+            note!("unitape: {option} {text} is {text} ns after 1970; for an ordinal use {position_option}");
         }
         (Ok(TapeStopPoint::Ordinal(1..)), None) => {
             note!("unitape: {option} {text} is {text} ns after 1970; {option} takes a time");

@@ -14,8 +14,8 @@ use super::stdout::StdoutError;
 use std::process::ExitCode;
 use unitape_model::ErrorCause;
 
-/// The outcome of a successful command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The outcome of a successful command; the greater one is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandOutcome {
     /// Nothing to remark.
     Clean,

@@ -14,25 +14,14 @@ pub mod run;
 pub use binary::binary;
 
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use unitape_model::FrameHeader;
 use unitape_sim::day::{DropCopyTruth, Scenario};
 use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
-use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions};
-
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The real JSE index feed.
-pub fn jse() -> PathBuf {
-    root().join("vectors/fix/jse/jse_fix50_marketdata_head80.fix")
-}
+use unitape_tape::WriterOptions;
+pub use unitape_testkit::{assert_same, files, jse, root, units};
 
 /// The result of a command.
 #[derive(Debug)]
@@ -170,11 +159,7 @@ pub fn file(dir: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
 
 /// A FIX 4.4 message with right length and checksum; `|` separates the fields of `body`.
 pub fn fix(body: &str) -> Vec<u8> {
-    let body = body.replace('|', "\x01");
-    let mut m = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
-    let sum = m.iter().fold(0u8, |s, b| s.wrapping_add(*b));
-    m.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
-    m
+    unitape_testkit::fix("FIX.4.4", body)
 }
 
 /// The report of a new order, number `n` of its session, at second `n` of the day.
@@ -219,60 +204,9 @@ pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, DropCopyTruth) {
     (bytes, truth)
 }
 
-/// Every file under a directory, by name.
-pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    let mut todo = vec![dir.to_owned()];
-    while let Some(d) = todo.pop() {
-        for entry in std::fs::read_dir(&d).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                // Files under `run/` do not belong to the tape: its writers and how far names are.
-                if !(path.ends_with("run") && d.join("tape.toml").exists()) {
-                    todo.push(path);
-                }
-            } else {
-                let name = path.strip_prefix(dir).unwrap().display().to_string();
-                all.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    all
-}
-
-/// Asserts that two tapes are the same, byte for byte, naming the first difference.
-#[track_caller]
-pub fn assert_same(a: &Path, b: &Path, what: &str) {
-    let (a, b) = (files(a), files(b));
-    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}");
-    for (name, bytes) in &a {
-        let other = &b[name];
-        let at = bytes.iter().zip(other).position(|(x, y)| x != y);
-        assert!(bytes.len() == other.len() && at.is_none(), "{what}: {name} differs at {at:?}");
-    }
-}
-
-/// Returns the units of a tape without the stamps of its writer.
-pub fn units(tape: &Path) -> Vec<Vec<u8>> {
-    let mut reader = Reader::open(tape, StartPosition::Oldest).unwrap();
-    let (mut units, mut unit) = (Vec::new(), Vec::new());
-    while let Some(frame) = reader.next().unwrap() {
-        let start = unit.len();
-        unit.extend_from_slice(frame.bytes);
-        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
-        if frame.header.is_last() {
-            units.push(std::mem::take(&mut unit));
-        }
-    }
-    units
-}
-
 /// Makes a tape of the first units of another one, with its id.
 pub fn tape_of_units(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
-    let id = TapeManifest::load(whole).unwrap().id;
-    let (mut writer, _) = Writer::open(dir, id, WriterOptions::default()).unwrap();
-    units.iter().for_each(|unit| _ = writer.append(unit).unwrap());
-    writer.close().unwrap();
+    unitape_testkit::tape_of_units(dir, whole, units, WriterOptions::default());
 }
 
 /// Asserts that every message of an account is in one of its classes, for each feed and in all.

@@ -7,6 +7,7 @@ use common::run::{Bench, Running, becomes, connect, free_port, orders};
 use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use unitape_model::{CivilDate, UnixNanos};
 
 /// An order with this time of sending and event.
 fn at(n: u32, time: &str) -> Vec<u8> {
@@ -18,22 +19,9 @@ fn at(n: u32, time: &str) -> Vec<u8> {
 /// Our clock after `later`, in the form of FIX.
 fn clock(later: Duration) -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + later;
-    let (days, s) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Days since 1 March of the year 0: years of 365.2425 days, months of 30.6.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let (d, m) = (of_year - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let y = year + era * 400 + u64::from(m <= 2);
-    format!(
-        "{y:04}{m:02}{d:02}-{:02}:{:02}:{:02}.{:03}",
-        s / 3600,
-        s / 60 % 60,
-        s % 60,
-        since.subsec_millis()
-    )
+    let s = since.as_secs() % 86_400;
+    let date = CivilDate::from_utc(UnixNanos(since.as_nanos() as i64)).to_string().replace('-', "");
+    format!("{date}-{:02}:{:02}:{:02}.{:03}", s / 3600, s / 60 % 60, s % 60, since.subsec_millis())
 }
 
 fn of_feed(bench: &Bench, feed: &str) -> u64 {

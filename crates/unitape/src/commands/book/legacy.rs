@@ -4,7 +4,7 @@ use super::{BboArgs, BookCommand, ListingArgs, ShowArgs, checkpoint, derive, pic
 use crate::commands::handler;
 use crate::commands::range_args::{InstrumentArgs, OutputArgs, RangeArgs};
 use crate::commands::read_args::ReadArgs;
-use crate::output::{self, CommandFailure, bytes, grouped, note};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use unitape_book::{ALL_VENUES, Basis};
@@ -118,10 +118,12 @@ pub fn run(args: LegacyArgs) -> output::Result {
         return checkpoint::run(&checkpoint::CheckpointArgs { dir, every: None, verify: true, json, read });
     }
     let stop_point = args.at.as_deref().map(super::parse_stop_point).transpose()?;
+    let mut written = CommandOutcome::Clean;
     if let Some(every) = args.checkpoint_every {
         note_new_call("unitape book checkpoint TAPE --every N");
-        let (totals, _) = checkpoint::write(&dir, every, read.options())?;
+        let (totals, outcome) = checkpoint::write(&dir, every, read.options())?;
         note!("unitape: {} checkpoints written, {}", grouped(totals.count), bytes(totals.bytes));
+        written = outcome;
     }
     let instruments = InstrumentArgs::from_name(args.instr);
     let listings = ListingArgs { instruments, venue, basis: args.basis };
@@ -131,20 +133,12 @@ pub fn run(args: LegacyArgs) -> output::Result {
         let range = RangeArgs::default();
         let output = OutputArgs { json, csv: false, file: None };
         let bbo = BboArgs { dir, listings, range, limit: None, follow, output, read };
-        return super::print_best_prices(&bbo, stop_point);
+        return Ok(super::print_best_prices(&bbo, stop_point)?.max(written));
     }
     note_new_call("unitape book show TAPE");
     let (depth, orders, stop_text) = (args.depth, args.orders, args.at);
-    super::run_command(BookCommand::Show(ShowArgs {
-        dir,
-        listings,
-        depth,
-        orders,
-        at: stop_text,
-        follow,
-        json,
-        read,
-    }))
+    let show = ShowArgs { dir, listings, depth, orders, at: stop_text, follow, json, read };
+    Ok(super::run_command(BookCommand::Show(show))?.max(written))
 }
 
 fn note_new_call(call: &str) {

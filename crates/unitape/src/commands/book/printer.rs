@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_book::{ALL_VENUES, BookChange, BookOptions, ListingId, QuoteFlags, TapeBooks};
 use unitape_model::{InstrumentId, NameKind, Position, UnixNanos};
+use unitape_query::NameFilter;
 use unitape_query::address::{EventAddress, TapeStopPoint};
 use unitape_query::follow::TapeRange;
 use unitape_run::replay::{BookMoment, BookReplay, PointPresence, ReplayOutcome};
@@ -43,8 +44,8 @@ pub enum PrinterOutput {
 /// The printer of books: its options, and its destination.
 pub struct BookPrinter<'a> {
     options: PrinterOptions<'a>,
-    /// The names of the chosen instruments; none chooses all.
-    instruments: Vec<String>,
+    instruments: NameFilter,
+    venues: NameFilter,
     out: Destination,
     /// Books and prices printed.
     printed: u64,
@@ -57,8 +58,9 @@ impl<'a> BookPrinter<'a> {
         output::print_hot_notice(options.dir);
         let mut replay = BookReplay::open(options.dir, options.read, BookOptions::default())?;
         let out = Destination::open(options.file)?;
-        let instruments = options.listings.instruments.names();
-        let mut printer = Self { options, instruments, out, printed: 0 };
+        let instruments = NameFilter::new(NameKind::Instrument, &options.listings.instruments.names());
+        let venues = NameFilter::new(NameKind::Venue, &options.listings.venue);
+        let mut printer = Self { options, instruments, venues, out, printed: 0 };
         if let PrinterOutput::BestPrices { csv: true, .. } = printer.options.output {
             printer.out.write_all(render::BBO_CSV_HEADER.as_bytes())?;
         }
@@ -67,12 +69,13 @@ impl<'a> BookPrinter<'a> {
             Some(stop_point) => replay.seek(stop_point)?,
             None => printer.follow(&mut replay, &stop)?,
         };
+        printer.update_ids(replay.books());
         let (tape, moment) = (replay.books(), replay.moment());
         if printer.shows_books() && !printer.options.follow {
             printer.print_books(tape, moment, &tape.books.listings().collect())?;
         }
         printer.out.flush()?;
-        if !printer.options.follow && printer.printed == 0 {
+        if !printer.options.follow && printer.printed == 0 && !printer.has_reached_limit() {
             printer.explain_empty(tape, moment);
         }
         let is_there = stop_point.is_none_or(|stop_point| note_absent_point(stop_point, presence, &replay));
@@ -100,6 +103,9 @@ impl<'a> BookPrinter<'a> {
         // Changes before this position were printed.
         let mut printed_to = Position(0);
         loop {
+            if self.has_reached_limit() {
+                return Ok(PointPresence::There);
+            }
             let step = match stop_point {
                 Some(stop_point) => replay.step_to(stop_point),
                 None => replay.step(),
@@ -108,11 +114,13 @@ impl<'a> BookPrinter<'a> {
                 Ok(ReplayOutcome::AtEnd) => {
                     // Prints the current books; later ones are printed when they change again.
                     if self.shows_books() && follow {
+                        self.update_ids(replay.books());
                         let changed = replay.take_changed();
                         self.print_books(replay.books(), replay.moment(), &changed)?;
                     }
                     self.out.flush()?;
-                    if !follow || stop.load(Ordering::Relaxed) {
+                    let (next, is_stopped) = (next_address(replay), stop.load(Ordering::Relaxed));
+                    if !follow || is_stopped || self.is_over(next) {
                         let point = stop_point.unwrap_or(TapeStopPoint::Ordinal(replay.moment().seq));
                         return Ok(replay.presence(point, false));
                     }
@@ -122,10 +130,11 @@ impl<'a> BookPrinter<'a> {
             };
             match step {
                 Ok(ReplayOutcome::Event) => {
-                    if self.is_done(replay.moment()) {
+                    if self.is_over(address(replay.moment())) {
                         return Ok(PointPresence::There);
                     }
                     if replay.moment().position >= printed_to && self.is_in_range(replay.moment()) {
+                        self.update_ids(replay.books());
                         for change in replay.changes() {
                             self.print_change(replay.books(), replay.moment(), change)?;
                         }
@@ -149,10 +158,14 @@ impl<'a> BookPrinter<'a> {
         }
     }
 
-    /// Returns whether no later event can be printed.
-    fn is_done(&self, moment: BookMoment) -> bool {
-        let PrinterOutput::BestPrices { range, limit, .. } = self.options.output else { return false };
-        self.printed >= limit || range.is_over(address(moment))
+    /// Returns whether as many best prices were printed as `--limit` allows.
+    fn has_reached_limit(&self) -> bool {
+        matches!(self.options.output, PrinterOutput::BestPrices { limit, .. } if self.printed >= limit)
+    }
+
+    /// Returns whether the range ends before this place.
+    fn is_over(&self, address: EventAddress) -> bool {
+        matches!(self.options.output, PrinterOutput::BestPrices { range, .. } if range.is_over(address))
     }
 
     /// Returns whether changes of best prices at this event are printed.
@@ -168,11 +181,17 @@ impl<'a> BookPrinter<'a> {
         listings.filter(|id| self.is_chosen(tape, *id, self.options.listings.includes_all_venues())).collect()
     }
 
+    /// Learns the ids of the chosen names as far as the tape has defined them.
+    fn update_ids(&mut self, tape: &TapeBooks) {
+        self.instruments.update_ids(tape.names.dictionary());
+        self.venues.update_ids(tape.names.dictionary());
+    }
+
     /// Returns whether the listing has a chosen instrument, and a chosen venue unless any venue will do.
     fn is_chosen(&self, tape: &TapeBooks, id: ListingId, any_venue: bool) -> bool {
-        let (choice, listing) = (self.options.listings, tape.books.listing(id));
-        has_name(tape, NameKind::Instrument, listing.instrument().0, &self.instruments)
-            && (any_venue || has_name(tape, NameKind::Venue, listing.venue().into(), &choice.venue))
+        let listing = tape.books.listing(id);
+        self.instruments.has_id(listing.instrument().0)
+            && (any_venue || self.venues.has_id(listing.venue().into()))
     }
 
     /// Prints the chosen ones of the changed books.
@@ -296,9 +315,9 @@ impl<'a> BookPrinter<'a> {
             [venue] if venue != ALL_VENUES => Some(venue.as_bytes()),
             _ => None,
         };
-        let symbols =
-            self.instruments.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
-        let losses = match self.instruments.is_empty() {
+        let names = self.instruments.wanted();
+        let symbols = names.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
+        let losses = match names.is_empty() {
             true => tape.losses_without_book(None, venue),
             false => symbols.sum(),
         };
@@ -323,7 +342,7 @@ impl<'a> BookPrinter<'a> {
             let all = (1..=tape.names.len(kind)).filter_map(|id| tape.names.name(kind, id));
             Some(format!("the tape has no {} {name}; {}", kind.name(), list_known_names(name, plural, all)))
         };
-        let no_name = no_name(NameKind::Instrument, "instruments", &self.instruments)
+        let no_name = no_name(NameKind::Instrument, "instruments", self.instruments.wanted())
             .or_else(|| no_name(NameKind::Venue, "venues", &choice.venue));
         if let Some(reason) = no_name {
             note!("unitape: no book: {reason}");
@@ -381,9 +400,10 @@ fn address(moment: BookMoment) -> EventAddress {
     EventAddress { seq: moment.seq, position: moment.position }
 }
 
-/// Returns whether the id is that of one of the names; any id if there are none.
-fn has_name(tape: &TapeBooks, kind: NameKind, id: u32, names: &[String]) -> bool {
-    names.is_empty() || names.iter().any(|name| tape.names.get(kind, name.as_bytes()) == Some(id))
+/// Returns the address of the event that comes next.
+fn next_address(replay: &BookReplay) -> EventAddress {
+    let end = replay.end();
+    EventAddress { seq: end.seq + 1, ..end }
 }
 
 /// Notes that a part of the tape is missing which books may need. Returns whether there is such a part.
