@@ -13,6 +13,7 @@ use unitape_feed::{
 use unitape_model::Event;
 use unitape_tape::{Reader, StartPosition, WriterOptions as TapeOptions};
 use unitape_testkit::tape_of_units;
+#[allow(unused_imports)] // each test file uses its part
 pub use unitape_testkit::{assert_same, files, fix, jse, taq, units};
 
 /// Segments small enough that every tape of a test has several.

@@ -21,6 +21,7 @@ use std::process::{Child, Command, Stdio};
 use unitape_sim::day::{DropCopyTruth, Scenario};
 use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
 use unitape_tape::WriterOptions;
+#[allow(unused_imports)] // each test file uses its part
 pub use unitape_testkit::{assert_same, files, jse, root, units};
 
 /// The result of a command.
