@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The id of the tape comes from the id of the source and the rules of the watch: the version of the engine, and of each
-//! scenario its definition and its parameters. So a watch never continues the alerts of other rules.
+//! scenario its definition and its parameters, and the calendar. So a watch never continues the alerts of other rules.
 
 use crate::Error;
 use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
@@ -15,7 +15,7 @@ use std::path::Path;
 use unitape_model::{EventField, EventKind, EventValue, NameKind, Refusal};
 use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{ReadOptions, TapeId};
-use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection};
+use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection, WatchRules};
 
 /// A tape of alerts that is being written.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl AlertTape {
     ) -> Result<Self, Error> {
         let rules = selection.rules()?;
         let id = alert_tape_id(source, &rules);
-        Ok(Self { tape: DerivedTape::open(dir, id, CONTENT, read)?, source, rules })
+        Ok(Self { tape: DerivedTape::open(dir, id, CONTENT, read)?, source, rules: rules.scenarios })
     }
 
     /// Puts the alerts of one event onto the tape as one unit, or compares them with the unit that is there. Returns
@@ -154,10 +154,13 @@ pub fn read_alerts(dir: &Path, read: ReadOptions) -> Result<Vec<RecordedAlert>, 
 }
 
 /// Returns the id of the tape with the alerts of `source` under these rules.
-pub fn alert_tape_id(source: TapeId, rules: &[ScenarioRules]) -> TapeId {
+pub fn alert_tape_id(source: TapeId, rules: &WatchRules) -> TapeId {
     let mut text = format!("engine {ENGINE_VERSION}\n");
-    for ScenarioRules { id, version, params_hash } in rules {
+    for ScenarioRules { id, version, params_hash } in &rules.scenarios {
         text += &format!("{id} {version} {params_hash}\n");
+    }
+    if let Some(hash) = &rules.calendar_hash {
+        text += &format!("calendar {hash}\n");
     }
     derived_id("alerts", source, text.as_bytes())
 }
@@ -174,4 +177,4 @@ const KEY_FIELDS: [(EventField, &str, NameKind); 3] = [
     (EventField::Instr, "instr", NameKind::Instrument),
 ];
 
-const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios or parameters" };
+const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios, parameters or calendar" };

@@ -82,12 +82,12 @@ impl MarketState {
     }
 
     #[inline]
-    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
+    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64, ts: UnixNanos) {
         let Some(bbo) = BboRecord::from_event(event) else { return };
         let mut best = VenueBbo {
             bid: Price(bbo.bid.get()).as_option(),
             ask: Price(bbo.ask.get()).as_option(),
-            ts: UnixNanos(bbo.common.ts_event.get()),
+            ts,
             seq,
         };
         let key = (bbo.common.venue.get(), InstrumentId(bbo.common.instrument.get()));

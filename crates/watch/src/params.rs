@@ -1,8 +1,9 @@
 //! Parameters: defaults and the overlays on them, one after another.
 
-use crate::def::{ParamDef, ParamType, ScenarioDef};
+use crate::def::{COUNT_MAX, ParamDef, ParamType, ScenarioDef};
 use crate::error::Error;
 use crate::scenarios;
+use crate::sessions::WatchCalendar;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use unitape_model::{Decimal, Price};
@@ -84,6 +85,17 @@ pub struct ScenarioSelection {
     pub configuration: ParamOverlay,
     /// From the command line: over everything.
     pub command_line: ParamOverlay,
+    /// Session dates by venue.
+    pub calendar: WatchCalendar,
+}
+
+/// The rules of a watch. Equal rules give equal alerts of equal events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchRules {
+    /// Those of each scenario, by id.
+    pub scenarios: Vec<ScenarioRules>,
+    /// The hash of the calendar, if there is one.
+    pub calendar_hash: Option<String>,
 }
 
 /// The rules that a scenario of a selection applies.
@@ -106,18 +118,18 @@ impl ScenarioSelection {
         }
     }
 
-    /// Returns the rules of each selected scenario, by id. Equal rules give equal alerts of equal events.
+    /// Returns the rules: of each selected scenario, by id, and of the calendar.
     ///
     /// # Errors
     /// Fails if a scenario is unknown.
-    pub fn rules(&self) -> Result<Vec<ScenarioRules>, Error> {
+    pub fn rules(&self) -> Result<WatchRules, Error> {
         let params = self.params_over(&[]);
         let rules = scenarios::selected(self)?.map(|entry| ScenarioRules {
-            id: entry.def.id,
-            version: entry.def.version(),
-            params_hash: params(entry.def).hash(),
+            id: entry.id,
+            version: entry.def().version(),
+            params_hash: params(entry.def()).hash(),
         });
-        Ok(rules.collect())
+        Ok(WatchRules { scenarios: rules.collect(), calendar_hash: self.calendar.hash() })
     }
 
     /// Returns the parameters of any scenario: the defaults, overridden by the configuration, then by `input`, then by
@@ -143,11 +155,7 @@ pub struct ScenarioParams {
 impl ScenarioParams {
     /// Lays `overlays` over the defaults of `def`. A later overlay overrides an earlier overlay.
     pub fn resolve(def: &'static ScenarioDef, overlays: &[&ParamOverlay]) -> Self {
-        let mut values: BTreeMap<_, _> = def
-            .params
-            .iter()
-            .map(|p| (p.name, serde_json::from_str(p.default).expect("defaults are JSON")))
-            .collect();
+        let mut values: BTreeMap<_, _> = def.params.iter().map(|p| (p.name, p.default.clone())).collect();
         for overlay in overlays {
             for (name, value) in overlay.by_scenario.get(def.id).into_iter().flatten() {
                 values.insert(name, value.clone());
@@ -213,12 +221,11 @@ impl ScenarioParams {
     /// Returns 16 hexadecimal digits of BLAKE3 over names and values, so that `2` and `"2.0"` of an amount are the same.
     fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        for (name, value) in &self.values {
+        for name in self.values.keys() {
             let text = match self.read(name) {
                 ParamValue::UInt(number) => number.to_string(),
                 ParamValue::Nano(billionths) => billionths.to_string(),
                 ParamValue::Amount(amount) => amount.to_string(),
-                ParamValue::Other => value.to_string(),
             };
             hasher.update(format!("{name}={text}\n").as_bytes());
         }
@@ -240,7 +247,6 @@ enum ParamValue {
     UInt(u64),
     Nano(u64),
     Amount(Decimal),
-    Other,
 }
 
 const TOLERANCE_MAX: i64 = 1_000_000_000;
@@ -251,14 +257,13 @@ fn read(param: &ParamDef, value: &Value) -> Option<ParamValue> {
         _ => Some(Decimal::from_int(value.as_i64()?)),
     };
     match param.param_type {
-        ParamType::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(ParamValue::UInt),
-        ParamType::Tolerance => {
+        ParamType::Count => value.as_u64().filter(|v| *v <= COUNT_MAX).map(ParamValue::UInt),
+        ParamType::Ratio => {
             // A price has the same nine places.
             let Price(nano) = Price::from_decimal(decimal()?).ok()?;
             (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(ParamValue::Nano(nano as u64))
         }
         ParamType::Amount => decimal().filter(|d| !d.is_negative()).map(ParamValue::Amount),
-        ParamType::Other(_, is_right) => is_right(value).then_some(ParamValue::Other),
     }
 }
 

@@ -57,25 +57,12 @@ impl TimerQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sessions::SessionDates;
     use crate::twin::naive::stream::{Op, SILENT, arena, run};
-    use crate::{
-        Alert, ConductClass, Scenario, ScenarioContext, ScenarioDef, ScenarioInput, ScenarioMetrics,
-        ScenarioOutput, Watch,
-    };
+    use crate::watch::RunningScenario;
+    use crate::{Alert, Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, Watch};
+    use std::sync::Arc;
     use unitape_model::EventKind;
-
-    static DEF: ScenarioDef = ScenarioDef {
-        id: "echo",
-        title: "Says of each order, ten later, how many it has seen by then",
-        class: ConductClass::Market,
-        inputs: &[EventKind::OrderNew],
-        needs: &[],
-        key: &["token"],
-        params: &[],
-        trigger: "",
-        clarified: "",
-        regulation: &[],
-    };
 
     #[derive(Default)]
     struct EchoScenario {
@@ -83,18 +70,14 @@ mod tests {
     }
 
     impl Scenario for EchoScenario {
-        fn def(&self) -> &'static ScenarioDef {
-            &DEF
-        }
-
         fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
             self.event_count += 1;
-            out.wake_at(UnixNanos(input.event.ts_event().0 + 10), input.context.seq);
+            out.wake_at(UnixNanos(input.ts.0 + 10), input.context.seq);
         }
 
         fn on_timer(&mut self, due: DueTimer, context: &ScenarioContext<'_>, out: &mut ScenarioOutput<'_>) {
             let key = vec![("token", due.token.to_string())];
-            out.alert(Alert::new(DEF.id, due.due_ts, context.seq, key, self.event_count.into()));
+            out.alert(Alert::new("echo", due.due_ts, context.seq, key, self.event_count.into()));
             // A timer that is due at once fires with the same event.
             if due.token < 100 {
                 out.wake_at(due.due_ts, due.token + 100);
@@ -125,7 +108,9 @@ mod tests {
     #[test]
     fn timers_fire_before_the_event_that_brings_their_time() {
         let (order, clock) = (EventKind::OrderNew, EventKind::Clock);
-        let mut watch = Watch::from_scenarios(vec![Box::new(EchoScenario::default())]);
+        let echo = Box::new(EchoScenario::default());
+        let echo = RunningScenario::new("echo", &[EventKind::OrderNew], &[], echo);
+        let mut watch = Watch::from_scenarios(vec![echo], SessionDates::new(Arc::default()));
         let expected_alert = |ts, seq, token: u64, event_count| (ts, seq, token.to_string(), event_count);
         assert_eq!(
             run_steps(&mut watch, &[(order, 0), (clock, 9), (order, 1)]),

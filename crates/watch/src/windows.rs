@@ -15,6 +15,7 @@
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
 use std::hash::Hash;
+use unitape_model::UnixNanos;
 
 /// The greatest number of kept entries over all keys. After that, the current key forgets its oldest entry.
 pub(crate) const ENTRIES_MAX: usize = 1 << 22;
@@ -36,8 +37,6 @@ pub(crate) struct SlidingWindows<K, const C: usize> {
     /// The ring that is looked at next, whether it is idle.
     hand: usize,
     until_sweep: u32,
-    /// Time of the event before.
-    last_ts: i64,
     entries: usize,
     entries_max: usize,
     keys_max: usize,
@@ -76,8 +75,6 @@ struct WindowRing<K, const C: usize> {
     newest_ts: i64,
     /// Counts so far of all.
     upto: [u32; C],
-    /// Time of the event before.
-    last_ts: i64,
     forgotten_ts: i64,
 }
 
@@ -102,7 +99,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             spare: Vec::new(),
             hand: 0,
             until_sweep: SWEEP_EVERY,
-            last_ts: i64::MAX,
             entries: 0,
             entries_max,
             keys_max,
@@ -112,11 +108,11 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         }
     }
 
-    /// Adds an entry of `class` for `key` at `ts`, and counts its window `(ts − window, ts]`.
+    /// Adds an entry of `class` for `key` at `ts`, and counts its window `(ts − window, ts]`. Forgets what is two windows
+    /// before `expiry_ts`.
     #[inline]
-    pub fn add(&mut self, key: K, class: usize, ts: i64) -> WindowCounts<C> {
-        // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
-        let now = ts.min(std::mem::replace(&mut self.last_ts, ts));
+    pub fn add(&mut self, key: K, class: usize, ts: UnixNanos, expiry_ts: UnixNanos) -> WindowCounts<C> {
+        let (ts, now) = (ts.0, ts.0.min(expiry_ts.0));
         self.until_sweep -= 1;
         if self.until_sweep == 0 {
             self.until_sweep = SWEEP_EVERY;
@@ -127,7 +123,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             None => self.new_ring(key),
         };
         let ring = &mut self.rings[ring_index];
-        let now = ts.min(std::mem::replace(&mut ring.last_ts, ts));
         let limit = i128::from(now) - 2 * self.window_ns;
         if i128::from(ring.first_ts) <= limit {
             let expired = ring.expire(limit);
@@ -157,7 +152,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         self.rings.clear();
         self.by_key.clear();
         self.hand = 0;
-        self.last_ts = i64::MAX;
         self.entries = 0;
         self.swept_ts = i64::MIN;
     }
@@ -211,7 +205,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             inside_ts: i64::MAX,
             newest_ts: i64::MIN,
             upto: [0; C],
-            last_ts: i64::MAX,
             forgotten_ts: self.swept_ts,
         });
         ring_index
@@ -303,6 +296,23 @@ mod tests {
 
     const W: i64 = 10;
 
+    /// Windows of a stream, whose expiry waits for a second event that agrees.
+    struct StreamWindows<const C: usize> {
+        windows: SlidingWindows<u8, C>,
+        last_ts: i64,
+    }
+
+    impl<const C: usize> StreamWindows<C> {
+        fn new(windows: SlidingWindows<u8, C>) -> Self {
+            Self { windows, last_ts: i64::MIN }
+        }
+
+        fn add(&mut self, key: u8, class: usize, ts: i64) -> WindowCounts<C> {
+            let expiry_ts = ts.min(std::mem::replace(&mut self.last_ts, ts));
+            self.windows.add(key, class, UnixNanos(ts), UnixNanos(expiry_ts))
+        }
+    }
+
     fn step() -> impl Strategy<Value = (u8, usize, i64)> {
         (0u8..3, 0usize..2, prop::sample::select(&[0, 1, 4, W - 1, W, W + 1, 3 * W, -1, -W, -3 * W][..]))
     }
@@ -314,7 +324,7 @@ mod tests {
         /// time goes back.
         #[test]
         fn windows_are_those_of_a_list(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut windows = SlidingWindows::<u8, 2>::new(W.into());
+            let mut windows = StreamWindows::<2>::new(SlidingWindows::new(W.into()));
             let (mut list, mut ts, mut back) = (Vec::new(), 0, false);
             for (key, class, step_ns) in steps {
                 ts += step_ns;
@@ -328,6 +338,7 @@ mod tests {
                     prop_assert!(back, "in order, nothing is ever forgotten too early");
                 }
             }
+            let windows = windows.windows;
             prop_assert_eq!(windows.entry_count(), windows.rings.iter().map(|r| r.entries.len()).sum::<usize>());
             prop_assert_eq!(windows.by_key.len(), windows.rings.len());
         }
@@ -335,7 +346,7 @@ mod tests {
         /// Fails if an event that is up to one window late is not counted exactly, whatever else is in the stream.
         #[test]
         fn what_is_one_window_late_is_complete(late in proptest::collection::vec((0u8..3, 0..W), 1..120)) {
-            let mut windows = SlidingWindows::<u8, 1>::new(W.into());
+            let mut windows = StreamWindows::<1>::new(SlidingWindows::new(W.into()));
             for (i, (key, late)) in late.into_iter().enumerate() {
                 prop_assert!(windows.add(key, 0, i as i64 * 3 - late).complete);
             }
@@ -344,21 +355,21 @@ mod tests {
         /// Fails if the kept entries exceed their bounds, or if an entry that is forgotten early is not counted.
         #[test]
         fn bounds_hold(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut windows = SlidingWindows::<u8, 2>::bounded(W.into(), 4, 2);
+            let mut windows = StreamWindows::<2>::new(SlidingWindows::bounded(W.into(), 4, 2));
             let (mut ts, mut incomplete) = (0, 0);
             for (key, class, step_ns) in steps {
                 ts += step_ns;
                 incomplete += u64::from(!windows.add(key, class, ts).complete);
-                prop_assert!(windows.entry_count() <= 4 && windows.rings.len() <= 2);
+                prop_assert!(windows.windows.entry_count() <= 4 && windows.windows.rings.len() <= 2);
             }
-            prop_assert!(incomplete == 0 || windows.bound_hit + windows.expired > 0);
+            prop_assert!(incomplete == 0 || windows.windows.bound_hit + windows.windows.expired > 0);
         }
     }
 
     /// Fails if an event with a wrong time stamp empties the windows, as one of the year 2262 once did.
     #[test]
     fn one_mad_time_stamp_forgets_nothing() {
-        let mut windows = SlidingWindows::<u8, 1>::new(W.into());
+        let mut windows = StreamWindows::<1>::new(SlidingWindows::new(W.into()));
         for key in 0..50 {
             windows.add(key, 0, 0);
         }
@@ -372,7 +383,7 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_times() {
         for window_ns in [0, 1, i128::from(i64::MAX)] {
-            let mut windows = SlidingWindows::<u8, 1>::new(window_ns);
+            let mut windows = StreamWindows::<1>::new(SlidingWindows::new(window_ns));
             for ts in [i64::MAX, i64::MAX, i64::MIN, i64::MIN, i64::MAX] {
                 let window_counts = windows.add(1, 0, ts);
                 assert!(window_counts.counts[0] <= 3 && (window_ns > 0 || window_counts.counts == [0]));

@@ -1,6 +1,6 @@
 //! The executions behind an alert, for people: the latest of each account and side, as a chain.
 
-use super::{DEF, key};
+use super::{ID, key};
 use crate::alert::Alert;
 use crate::exact::QuantitySum;
 use crate::ids::{IdKey, id_text};
@@ -174,7 +174,7 @@ impl ExecutionEvidence {
             "px": order.px.as_option().map(|p| p.to_string()),
             "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
-            "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),
+            "life_ns": i128::from(input.ts.0) - i128::from(order.entry_ts.0),
             "seqs": seqs,
         });
         // An order that was entered on a tape is cancelled on one.
@@ -185,6 +185,6 @@ impl ExecutionEvidence {
         if left_out > 0 {
             detail["left_out"] = left_out.into();
         }
-        Alert::new(DEF.id, input.event.ts_event(), now.seq, key(input, order, executed.owner), detail)
+        Alert::new(ID, input.ts, now.seq, key(input, order, executed.owner), detail)
     }
 }

@@ -1,7 +1,7 @@
 //! The legs of matches that may make a self match, match by match.
 //!
 //! ```text
-//!   match (venue, instrument, id)   ┌ two legs ┐ ┌ two legs ┐ …      as many as an auction prints
+//!   match (venue, …, day, id)       ┌ two legs ┐ ┌ two legs ┐ …      as many as an auction prints
 //!   bought = sold: complete         forgotten before those that are not
 //! ```
 //!
@@ -12,10 +12,16 @@ use super::ExecutionLeg;
 use crate::ids::IdKey;
 use crate::parties::OwnerGroups;
 use crate::table::{BoundedTable, EntryRank};
-use unitape_model::InstrumentId;
+use unitape_model::{CivilDate, InstrumentId};
 
-/// Venue, instrument, id.
-pub(super) type MatchKey = (u16, InstrumentId, IdKey);
+/// What makes a match: its id comes again at other venues, in other instruments and on other days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MatchKey {
+    pub venue: u16,
+    pub instr: InstrumentId,
+    pub session_date: CivilDate,
+    pub id: IdKey,
+}
 
 /// Legs of one match at most; later ones do not wait.
 pub const LEGS_PER_MATCH_MAX: u32 = 1 << 10;

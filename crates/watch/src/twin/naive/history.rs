@@ -2,8 +2,10 @@
 
 use crate::exact::QuantitySum;
 use std::collections::HashMap;
+use std::sync::Arc;
 use unitape_model::{
-    Decimal, Event, EventField, EventKind, EventValue, InlineId, InstrumentId, Price, UnixNanos,
+    Calendar, CivilDate, Decimal, Dictionary, Event, EventField, EventKind, EventValue, InlineId,
+    InstrumentId, NameKind, Price, UnixNanos, flags,
 };
 
 /// An id in its original form.
@@ -14,12 +16,14 @@ pub enum Id {
     Text(Vec<u8>),
 }
 
-/// An event, each field by its name.
+/// An event, each field by its name. A cancel or an execution has the instrument and the side of its order if it names none.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Happened {
     pub seq: u64,
+    /// The time at which it counts.
     pub ts: UnixNanos,
+    /// `clock` for a cancel or an execution that names no venue: time passes, and nothing else.
     pub kind: EventKind,
     pub instr: Option<InstrumentId>,
     pub venue: Option<u32>,
@@ -32,6 +36,7 @@ pub struct Happened {
     pub left: Option<Decimal>,
     /// The reduction of an order.
     pub qty_reduced: Option<Decimal>,
+    pub reason: Option<String>,
     /// Its own; see [`History::owner`].
     pub owner: Option<u32>,
     /// Its own; see [`History::trader`].
@@ -43,14 +48,60 @@ pub struct Happened {
     pub ask_qty: Option<Decimal>,
     pub partial: bool,
     pub tick: Option<Price>,
+    /// The session date of its venue.
+    pub session_date: CivilDate,
+}
+
+impl Happened {
+    /// Returns whether the venue, and not the trader, made this cancel or amend.
+    pub fn is_of_venue(&self) -> bool {
+        let reasons: &[&str] = match self.kind {
+            EventKind::OrderCancel => &["expired", "done_for_day", "rejected"],
+            EventKind::OrderAmend => &["restated", "suspended", "trade_cancel", "trade_correct"],
+            _ => &[],
+        };
+        self.reason.as_deref().is_some_and(|reason| reasons.contains(&reason))
+    }
+
+    /// Returns whether it is a message of the trader about an order.
+    pub fn is_message(&self) -> bool {
+        matches!(self.kind, EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel)
+            && !self.is_of_venue()
+    }
+}
+
+/// An order according to some of its events.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Order<'a> {
+    /// Its `order_new`, if it was seen.
+    pub new: Option<&'a Happened>,
+    pub instr: Option<InstrumentId>,
+    pub side: Option<char>,
+    pub qty: Option<Decimal>,
+    pub px: Option<Price>,
+    pub executed: QuantitySum,
+    pub is_cancelled: bool,
+    pub owner: Option<u32>,
+    pub trader: Option<u32>,
+}
+
+impl Order<'_> {
+    /// Implements "live = seen new, not cancelled, leaves > 0".
+    pub fn is_live(&self) -> bool {
+        let leaves = self.qty.is_some_and(|qty| self.executed < QuantitySum::from_decimal(qty));
+        self.new.is_some() && !self.is_cancelled && leaves
+    }
 }
 
 /// All events up to now, in the order they came.
-#[derive(Default)]
 pub struct History {
+    calendar: Arc<Calendar>,
     events: Vec<Happened>,
     /// Owner and trader of each, inherited where that is due.
     whose: Vec<(Option<u32>, Option<u32>)>,
+    /// The latest time of an event whose time is believed.
+    latest: Option<UnixNanos>,
     // Only so that a search need not look at all of them.
     by_order: HashMap<(Option<u32>, Id), Vec<usize>>,
     by_owner: HashMap<u32, Vec<usize>>,
@@ -60,21 +111,53 @@ pub struct History {
 }
 
 impl History {
-    pub(crate) fn push(&mut self, event: &Event<'_>, seq: u64) {
-        let now = read(event, seq);
-        let at = self.events.len();
-        let inherits = matches!(now.kind, EventKind::OrderCancel | EventKind::Exec);
-        let of_order = |said: fn(&Happened) -> Option<u32>| {
-            said(&now).or_else(|| self.life(&now).find_map(said).filter(|_| inherits))
-        };
-        let (owner, trader) = (of_order(|e| e.owner), of_order(|e| e.trader));
-        if let Some(oid) = &now.oid {
-            self.by_order.entry((now.venue, oid.clone())).or_default().push(at);
+    /// Makes a history without events.
+    pub fn new(calendar: Arc<Calendar>) -> Self {
+        Self {
+            calendar,
+            events: Vec::new(),
+            whose: Vec::new(),
+            latest: None,
+            by_order: HashMap::new(),
+            by_owner: HashMap::new(),
+            by_trader: HashMap::new(),
+            by_instr: HashMap::new(),
+            by_kind: HashMap::new(),
         }
-        owner.into_iter().for_each(|o| self.by_owner.entry(o).or_default().push(at));
-        trader.into_iter().for_each(|t| self.by_trader.entry(t).or_default().push(at));
-        now.instr.into_iter().for_each(|i| self.by_instr.entry(i).or_default().push(at));
-        self.by_kind.entry(now.kind).or_default().push(at);
+    }
+
+    pub(crate) fn push(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary) {
+        // "An event flagged clock_ahead counts at the latest believed time."
+        let ts = match (event.header().flags() & flags::CLOCK_AHEAD, self.latest) {
+            (0, latest) => {
+                self.latest = latest.max(Some(event.ts_event()));
+                event.ts_event()
+            }
+            (_, latest) => latest.unwrap_or(event.ts_event()),
+        };
+        let mut now = read(event, seq, ts);
+        let venue = now.venue.and_then(|venue| names.name(NameKind::Venue, venue)).unwrap_or_default();
+        now.session_date = self.calendar.session_date(venue, ts).0;
+        let inherits = matches!(now.kind, EventKind::OrderCancel | EventKind::Exec);
+        // "A cancel or execution that names no venue is missing; without instrument or side it has those of its order."
+        if inherits && now.venue.is_none() {
+            now.kind = EventKind::Clock;
+        }
+        let order = self.order_before(&now).filter(|_| inherits);
+        let (owner, trader) = match &order {
+            Some(order) => (now.owner.or(order.owner), now.trader.or(order.trader)),
+            None => (now.owner, now.trader),
+        };
+        let (instr, side) = order.map_or((None, None), |order| (order.instr, order.side));
+        (now.instr, now.side) = (now.instr.or(instr), now.side.or(side));
+        let index = self.events.len();
+        if let Some(oid) = now.oid.clone().filter(|_| now.kind != EventKind::Clock) {
+            self.by_order.entry((now.venue, oid)).or_default().push(index);
+        }
+        owner.into_iter().for_each(|o| self.by_owner.entry(o).or_default().push(index));
+        trader.into_iter().for_each(|t| self.by_trader.entry(t).or_default().push(index));
+        now.instr.into_iter().for_each(|i| self.by_instr.entry(i).or_default().push(index));
+        self.by_kind.entry(now.kind).or_default().push(index);
         self.whose.push((owner, trader));
         self.events.push(now);
     }
@@ -115,12 +198,41 @@ impl History {
         self.at(self.by_instr.get(&instr))
     }
 
-    /// Returns the events that made or changed the order of `event` before it, first event first. The list starts at
-    /// the latest `order_new`, or at the first event if there is no `order_new`. It leaves executions and cancels out.
-    fn life(&self, event: &Happened) -> impl Iterator<Item = &Happened> {
-        let all = self.of_order(event);
-        let shapes = |e: &&Happened| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend);
-        all.into_iter().filter(shapes)
+    /// Returns the order of `event` according to the events before it. Returns `None` if no event shaped it.
+    pub fn order_before(&self, event: &Happened) -> Option<Order<'_>> {
+        let life = self.of_order(event);
+        let first = life.iter().find(|e| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend))?;
+        let mut order = Order {
+            new: Some(*first).filter(|e| e.kind == EventKind::OrderNew),
+            instr: first.instr,
+            side: first.side,
+            qty: None,
+            px: None,
+            executed: QuantitySum::ZERO,
+            is_cancelled: false,
+            owner: None,
+            trader: None,
+        };
+        for e in &life {
+            match e.kind {
+                EventKind::OrderCancel => order.is_cancelled = true,
+                EventKind::Exec => e.qty.into_iter().for_each(|qty| order.executed.add(qty)),
+                _ => {
+                    let by = e.qty_reduced.filter(|_| e.left.is_none());
+                    let reduced = || Some(after_reduction(order.qty?, by?));
+                    order.qty = e.qty.or_else(reduced).or(order.qty);
+                    order.px = e.px.or(order.px);
+                    order.owner = order.owner.or(e.owner);
+                    order.trader = order.trader.or(e.trader);
+                    // "leaves follow `left`" after a trade was cancelled or corrected.
+                    let left = e.left.filter(|left| e.is_of_venue() && left.mantissa() >= 0);
+                    if let (Some(left), Some(qty)) = (left, order.qty) {
+                        order.executed = QuantitySum::from_decimal(after_reduction(qty, left));
+                    }
+                }
+            }
+        }
+        Some(order)
     }
 
     /// Returns the earlier events of the order of `event`, first event first. The list starts at the latest
@@ -154,16 +266,6 @@ pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> QuantitySum {
     total
 }
 
-/// Computes the total quantity of an order after these events. Returns `None` if no event states a quantity.
-pub fn total<'a>(shapes: impl Iterator<Item = &'a Happened>) -> Option<Decimal> {
-    let mut total = None;
-    for event in shapes {
-        let by = event.qty_reduced.filter(|_| event.left.is_none());
-        total = event.qty.or_else(|| by.and_then(|by| Some(after_reduction(total?, by)))).or(total);
-    }
-    total
-}
-
 /// Subtracts a reduction from a total, to zero at least. Ignores a reduction that is impossible.
 pub fn after_reduction(total: Decimal, by: Decimal) -> Decimal {
     match total.checked_sub(by) {
@@ -178,7 +280,7 @@ pub fn after_reduction(total: Decimal, by: Decimal) -> Decimal {
     }
 }
 
-fn read(event: &Event<'_>, seq: u64) -> Happened {
+fn read(event: &Event<'_>, seq: u64, ts: UnixNanos) -> Happened {
     let sym = |field| match event.field(field, &mut [0; 36]) {
         Some(EventValue::Sym(_, id)) => Some(id),
         _ => None,
@@ -198,7 +300,7 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
     };
     Happened {
         seq,
-        ts: event.ts_event(),
+        ts,
         kind: event.kind(),
         instr: sym(EventField::Instr).map(InstrumentId),
         venue: sym(EventField::Venue),
@@ -211,6 +313,10 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
         px: px(EventField::Px),
         qty: decimal(EventField::Qty),
         left: decimal(EventField::Left),
+        reason: match event.field(EventField::Reason, &mut [0; 36]) {
+            Some(EventValue::Text(reason)) => Some(reason.to_owned()),
+            _ => None,
+        },
         qty_reduced: decimal(EventField::QtyReduced),
         owner: sym(EventField::Owner),
         trader: sym(EventField::Trader),
@@ -221,5 +327,6 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
         ask_qty: decimal(EventField::AskQty),
         partial: matches!(event.field(EventField::Partial, &mut [0; 36]), Some(EventValue::Bool(true))),
         tick: px(EventField::Tick),
+        session_date: CivilDate::from_utc(ts),
     }
 }

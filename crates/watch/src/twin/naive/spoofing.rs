@@ -2,7 +2,7 @@
 
 use crate::exact::{QuantitySum, at_most, times};
 use crate::params::ScenarioParams;
-use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name, sum, total};
+use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name, sum};
 use unitape_model::{Dictionary, EventKind, NameKind};
 
 /// The scenario, slowly.
@@ -17,26 +17,20 @@ impl Slow {
     }
 
     fn judge(&self, history: &History, names: &Dictionary) -> Option<NaiveAlert> {
-        // "On order_cancel of live order O (owner P)"
+        // "On order_cancel of live order O (owner P)"; a cancel that the venue made is none of the trader.
         let cancel = history.now();
-        if cancel.kind != EventKind::OrderCancel {
+        if cancel.kind != EventKind::OrderCancel || cancel.is_of_venue() {
             return None;
         }
-        let life = history.of_order(cancel);
-        let new = *life.first().filter(|e| e.kind == EventKind::OrderNew)?;
-        if life.iter().any(|e| e.kind == EventKind::OrderCancel) {
+        let order = history.order_before(cancel)?;
+        let new = order.new?;
+        if !order.is_live() {
             return None;
         }
         // "(latest amended qty/px)"
-        let shapes = life.iter().filter(|e| e.kind != EventKind::Exec);
-        let qty = total(shapes.clone().copied())?;
-        let px = shapes.rev().find_map(|e| e.px)?;
-        let filled = sum(life.iter().filter(|e| e.kind == EventKind::Exec).copied());
-        if filled >= QuantitySum::from_decimal(qty) {
-            return None;
-        }
+        let (qty, px, filled) = (order.qty?, order.px?, order.executed);
         // "An owner named only on the cancel counts when the order had none."
-        let (owner, instr, side) = (new.owner.or(cancel.owner)?, new.instr?, new.side?);
+        let (owner, instr, side) = (order.owner.or(cancel.owner)?, new.instr?, new.side?);
         let (cancel_ts, new_ts) = (i128::from(cancel.ts.0), i128::from(new.ts.0));
         // "life=cancel.ts-new.ts <= max_life_ms"
         let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");

@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use unitape_model::{
     Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema, EventValue, InlineId,
-    NameKind, Price, UnixNanos, frames,
+    NameKind, Price, UnixNanos, flags, frames,
 };
 
 /// The window that streams are made for, in nanoseconds: 10 ms.
@@ -41,6 +41,11 @@ pub(crate) struct Op {
     pub partial: bool,
     pub ask: Option<i64>,
     pub tick: Option<i64>,
+    /// The remaining quantity of an order.
+    pub left: Option<i64>,
+    pub reason: Option<&'static str>,
+    /// Its time is not believed.
+    pub clock_ahead: bool,
 }
 
 /// An event without any field.
@@ -63,6 +68,9 @@ pub(crate) const SILENT: Op = Op {
     partial: false,
     ask: None,
     tick: None,
+    left: None,
+    reason: None,
+    clock_ahead: false,
 };
 
 /// Steps of time that end on and beside the edges of windows, some of them backwards.
@@ -123,7 +131,13 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
         if op.id != 0 {
             set(EventField::MatchId, EventValue::Id(match_id(op.id, &mut Vec::new())));
         }
-        b.finish(0).unwrap();
+        if let Some(left) = op.left {
+            set(EventField::Left, EventValue::Decimal(Decimal::from_int(left)));
+        }
+        if let Some(reason) = op.reason {
+            set(EventField::Reason, EventValue::Text(reason));
+        }
+        b.finish(if op.clock_ahead { flags::CLOCK_AHEAD } else { 0 }).unwrap();
     }
     arena
 }
@@ -196,12 +210,32 @@ pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     fast.len()
 }
 
+/// Makes streams in which a few events are flagged `clock_ahead`, and a few cancels and amends are those of the venue.
+fn stream<S: Strategy<Value = Op>>(op: fn() -> S, length: usize) -> impl Strategy<Value = Vec<Op>> {
+    let marked = (op(), 0u8..40, -1i64..4).prop_map(|(op, mark, left)| Op {
+        clock_ahead: mark == 0,
+        reason: match (mark, op.kind) {
+            (1..4, EventKind::OrderCancel) => {
+                Some(["expired", "done_for_day", "rejected"][usize::from(mark - 1)])
+            }
+            (1..5, EventKind::OrderAmend) => {
+                Some(["restated", "suspended", "trade_cancel", "trade_correct"][usize::from(mark - 1)])
+            }
+            (5, _) => Some("unsolicited"),
+            _ => None,
+        },
+        left: (1..6).contains(&mark).then_some(left),
+        ..op
+    });
+    proptest::collection::vec(marked, 0..length)
+}
+
 /// Holds the fast code against its twin on `cases` streams of up to `len` events, which must raise alerts.
 pub(crate) fn hold<S: Strategy<Value = Op>>(id: &str, params: &str, cases: u32, len: usize, op: fn() -> S) {
     let selection = selection(id, params);
     let alerts = Cell::new(0);
     let config = ProptestConfig { cases, ..ProptestConfig::default() };
-    let streams = proptest::collection::vec(op(), 0..len);
+    let streams = stream(op, len);
     let outcome = TestRunner::new(config).run(&streams, |ops| {
         alerts.set(alerts.get() + agree(&selection, &ops));
         Ok(())
@@ -213,7 +247,7 @@ pub(crate) fn hold<S: Strategy<Value = Op>>(id: &str, params: &str, cases: u32, 
 /// Checks that a reset scenario behaves as a new scenario.
 pub(crate) fn hold_reset<S: Strategy<Value = Op>>(id: &str, params: &str, op: fn() -> S) {
     let selection = selection(id, params);
-    let stream = || proptest::collection::vec(op(), 0..30);
+    let stream = || stream(op, 30);
     let config = ProptestConfig { cases: 500, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&(stream(), stream()), |(before, after)| {
         let mut used = Watch::new(&selection).unwrap();

@@ -4,7 +4,7 @@ use crate::exact::QuantitySum;
 use crate::params::ScenarioParams;
 use crate::twin::naive::{Happened, History, Id, NaiveAlert, Twin, name};
 use std::collections::{HashMap, HashSet};
-use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
+use unitape_model::{CivilDate, Decimal, Dictionary, EventKind, InstrumentId, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -99,10 +99,10 @@ struct Leg<'a> {
 }
 
 impl Leg<'_> {
-    /// Implements "match_id per venue+instrument". An execution without a match id differs from all others.
+    /// Implements "match_id per venue+instrument" and "a match_id belongs to its session date". An execution without a match id differs from all others.
     fn same_match(&self, other: &Self) -> bool {
-        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, InstrumentId) {
-            (leg.event.match_id.as_ref(), leg.event.venue, leg.instr)
+        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, InstrumentId, CivilDate) {
+            (leg.event.match_id.as_ref(), leg.event.venue, leg.instr, leg.event.session_date)
         }
         self.event.match_id.is_some() && id(self) == id(other)
     }
