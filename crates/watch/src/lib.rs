@@ -48,6 +48,7 @@ mod params;
 mod parties;
 pub mod scenarios;
 mod sessions;
+mod state;
 mod table;
 mod tape;
 mod timers;
@@ -68,6 +69,7 @@ pub use orders::{OrderState, OrderTable, OrderUpdate};
 pub use params::{ParamOverlay, ScenarioParams, ScenarioRules, ScenarioSelection, WatchRules};
 pub use parties::OwnerGroups;
 pub use sessions::WatchCalendar;
+pub use state::{StateFault, StateReader, WatchState};
 pub use tape::TapeWatch;
 pub use timers::DueTimer;
 pub use watch::{

@@ -1,5 +1,6 @@
 //! Values that events lacked, for the report on the quality of the data.
 
+use crate::state::{StateFault, StateReader, StateValue, watch_state};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::BTreeMap;
@@ -50,6 +51,35 @@ pub struct MissingCounts {
 
 /// The greatest number of values, kinds and sources that are told apart; the others count in the total alone.
 const KEYS_MAX: usize = 1 << 14;
+
+impl StateValue for MissingKey {
+    fn write(&self, out: &mut Vec<u8>) {
+        let (word, field) = match self.value {
+            MissingValue::Field(field) => (0u8, field as u16),
+            MissingValue::Order => (1, 0),
+            MissingValue::BestPrice => (2, 0),
+            MissingValue::Reference(field) => (3, field as u16),
+        };
+        (word, field, self.kind as u8).write(out);
+        self.source.write(out);
+    }
+
+    fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
+        let (word, field, kind) = <(u8, u16, u8)>::read(input)?;
+        let field = || EventField::from_u16(field).ok_or(StateFault);
+        let value = match word {
+            0 => MissingValue::Field(field()?),
+            1 => MissingValue::Order,
+            2 => MissingValue::BestPrice,
+            3 => MissingValue::Reference(field()?),
+            _ => return Err(StateFault),
+        };
+        let kind = EventKind::from_u8(kind).ok_or(StateFault)?;
+        Ok(Self { value, kind, source: StateValue::read(input)? })
+    }
+}
+
+watch_state!(MissingCounts { total, by_key });
 
 impl MissingCounts {
     /// Counts an event that lacks a value.

@@ -7,6 +7,7 @@
 use crate::exact::{QuantitySum, reduced};
 use crate::ids::IdKey;
 use crate::kept::{OptionalPosition, OptionalSequence};
+use crate::state::{state_value, watch_state};
 use crate::table::{BoundedTable, EntryRank};
 use unitape_model::records::OrderRecord;
 use unitape_model::schema::EXP_NONE;
@@ -89,6 +90,24 @@ impl OrderState {
     }
 }
 
+state_value!(OrderState {
+    entry_ts,
+    entry_seq,
+    entry_position,
+    entry_px,
+    px,
+    qty,
+    executed,
+    instr,
+    venue,
+    side,
+    cancelled,
+    owner,
+    trader,
+    algo,
+    parent,
+});
+
 /// The effect of an event on an order.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderUpdate<'a> {
@@ -104,6 +123,8 @@ pub struct OrderUpdate<'a> {
 pub struct OrderTable {
     table: BoundedTable<(u16, IdKey), OrderState>,
 }
+
+watch_state!(OrderTable { table });
 
 impl OrderTable {
     pub(crate) fn new() -> Self {

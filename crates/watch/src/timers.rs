@@ -3,6 +3,7 @@
 //! A timer due at D fires when the first event stamped D or later arrives, before that event changes anything:
 //! the alert is of time D and triggered by that event. No later event, no alert.
 
+use crate::state::{StateFault, StateReader, StateValue, WatchState};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unitape_model::UnixNanos;
@@ -26,6 +27,27 @@ pub(crate) struct TimerQueue {
     heap: BinaryHeap<Reverse<(UnixNanos, u64, usize, u64)>>,
     set: u64,
     pub bound_hit: u64,
+}
+
+/// In the order in which the timers are due.
+impl WatchState for TimerQueue {
+    fn save(&self, out: &mut Vec<u8>) {
+        let mut timers: Vec<_> = self.heap.iter().map(|Reverse(timer)| *timer).collect();
+        timers.sort_unstable();
+        let timers: Vec<_> =
+            timers.into_iter().map(|(due_ts, number, scenario, token)| ((due_ts, number), (scenario, token))).collect();
+        timers.write(out);
+        (self.set, self.bound_hit).write(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        let timers = Vec::<((UnixNanos, u64), (usize, u64))>::read(input)?.into_iter();
+        self.heap = timers
+            .map(|((due_ts, number), (scenario, token))| Reverse((due_ts, number, scenario, token)))
+            .collect();
+        (self.set, self.bound_hit) = StateValue::read(input)?;
+        Ok(())
+    }
 }
 
 impl TimerQueue {
@@ -58,6 +80,7 @@ impl TimerQueue {
 mod tests {
     use super::*;
     use crate::sessions::SessionDates;
+    use crate::state::watch_state;
     use crate::twin::naive::stream::{Op, SILENT, arena, run};
     use crate::watch::RunningScenario;
     use crate::{Alert, Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, Watch};
@@ -68,6 +91,8 @@ mod tests {
     struct EchoScenario {
         event_count: u64,
     }
+
+    watch_state!(EchoScenario { event_count });
 
     impl Scenario for EchoScenario {
         fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {

@@ -11,6 +11,7 @@ use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::parties::OwnerGroups;
 use crate::scenarios::{self, ScenarioEntry};
 use crate::sessions::SessionDates;
+use crate::state::{StateFault, StateReader, WatchState, state_value};
 use crate::timers::{DueTimer, TimerQueue};
 use unitape_model::records::OrderRecord;
 use unitape_model::{
@@ -164,7 +165,7 @@ impl ScenarioMetrics {
 }
 
 /// A scenario with its state.
-pub trait Scenario: Send {
+pub trait Scenario: WatchState + Send {
     /// Takes an event of one of its kinds.
     fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>);
     /// Takes a cancel or an amend that the venue made: it changed the order, and is no message of the trader.
@@ -239,6 +240,40 @@ pub struct Watch {
     needs_orders: bool,
     needs_market: bool,
     needs_session_dates: bool,
+}
+
+impl WatchState for RunningScenario {
+    fn save(&self, out: &mut Vec<u8>) {
+        (self.events, self.alerts).save(out);
+        self.missing.save(out);
+        self.scenario.save(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        self.events.load(input)?;
+        self.alerts.load(input)?;
+        self.missing.load(input)?;
+        self.scenario.load(input)
+    }
+}
+
+state_value!(BelievedClock { latest, last });
+
+impl WatchState for Watch {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Self { parties, orders, market, clock, timers, running, .. } = self;
+        let shared: [&dyn WatchState; 5] = [parties, orders, market, clock, timers];
+        shared.into_iter().for_each(|part| part.save(out));
+        running.iter().for_each(|running| running.save(out));
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        let Self { parties, orders, market, clock, timers, running, session_dates, .. } = self;
+        let shared: [&mut dyn WatchState; 5] = [parties, orders, market, clock, timers];
+        shared.into_iter().try_for_each(|part| part.load(input))?;
+        session_dates.reset();
+        running.iter_mut().try_for_each(|running| running.load(input))
+    }
 }
 
 /// One more than the greatest number of a kind.

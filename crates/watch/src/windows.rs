@@ -12,6 +12,7 @@
 //! one window late are counted exactly. [`WindowCounts::complete`] shows when an entry was forgotten that could have
 //! been in the window.
 
+use crate::state::{StateFault, StateReader, StateValue, WatchState};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
 use std::hash::Hash;
@@ -83,6 +84,54 @@ struct WindowEntry<const C: usize> {
     ts: i64,
     /// Counts so far, this one included; they wrap.
     upto: [u32; C],
+}
+
+impl<const C: usize> StateValue for WindowEntry<C> {
+    fn write(&self, out: &mut Vec<u8>) {
+        (self.ts, self.upto).write(out);
+    }
+
+    fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
+        let (ts, upto) = StateValue::read(input)?;
+        Ok(Self { ts, upto })
+    }
+}
+
+impl<K: StateValue, const C: usize> StateValue for WindowRing<K, C> {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.key.write(out);
+        self.entries.write(out);
+        (self.base, self.outside_count, self.forgotten_ts).write(out);
+    }
+
+    fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
+        let (key, entries) = StateValue::read(input)?;
+        let (base, outside_count, forgotten_ts) = StateValue::read(input)?;
+        let mut ring = Self::new(key, entries, forgotten_ts);
+        (ring.base, ring.outside_count) = (base, outside_count);
+        if outside_count > ring.entries.len() {
+            return Err(StateFault);
+        }
+        ring.remember();
+        Ok(ring)
+    }
+}
+
+impl<K: StateValue + Copy + Eq + Hash, const C: usize> WatchState for SlidingWindows<K, C> {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.rings.write(out);
+        (self.hand, self.until_sweep, self.swept_ts).write(out);
+        (self.expired, self.bound_hit).write(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        self.rings = StateValue::read(input)?;
+        (self.hand, self.until_sweep, self.swept_ts) = StateValue::read(input)?;
+        (self.expired, self.bound_hit) = StateValue::read(input)?;
+        self.by_key = (0..).zip(&self.rings).map(|(index, ring)| (ring.key, index)).collect();
+        self.entries = self.rings.iter().map(|ring| ring.entries.len()).sum();
+        if self.by_key.len() == self.rings.len() && self.until_sweep > 0 { Ok(()) } else { Err(StateFault) }
+    }
 }
 
 impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
@@ -195,9 +244,16 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         }
         let ring_index = self.rings.len();
         self.by_key.insert(key, ring_index as u32);
-        self.rings.push(WindowRing {
+        self.rings.push(WindowRing::new(key, self.spare.pop().unwrap_or_default(), self.swept_ts));
+        ring_index
+    }
+}
+
+impl<K, const C: usize> WindowRing<K, C> {
+    fn new(key: K, entries: VecDeque<WindowEntry<C>>, forgotten_ts: i64) -> Self {
+        Self {
             key,
-            entries: self.spare.pop().unwrap_or_default(),
+            entries,
             base: [0; C],
             outside_count: 0,
             before: [0; C],
@@ -205,13 +261,10 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             inside_ts: i64::MAX,
             newest_ts: i64::MIN,
             upto: [0; C],
-            forgotten_ts: self.swept_ts,
-        });
-        ring_index
+            forgotten_ts,
+        }
     }
-}
 
-impl<K, const C: usize> WindowRing<K, C> {
     /// Forgets the entries up to `limit` and returns their number.
     fn expire(&mut self, limit: i128) -> usize {
         let before = self.entries.len();

@@ -17,6 +17,7 @@ use crate::cooldown::AlertCooldowns;
 use crate::exact::BILLION;
 use crate::missing::MissingValue;
 use crate::params::ScenarioParams;
+use crate::state::watch_state;
 use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
 use crate::windows::SlidingWindows;
 use serde_json::json;
@@ -42,6 +43,8 @@ pub struct OrderToTradeScenario {
     cooldowns: AlertCooldowns<u32>,
     late: u64,
 }
+
+watch_state!(OrderToTradeScenario { windows, cooldowns, late | min_msgs, max_ratio });
 
 impl OrderToTradeScenario {
     /// Makes the scenario with empty state.

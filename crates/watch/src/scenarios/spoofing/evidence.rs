@@ -6,6 +6,7 @@ use crate::exact::QuantitySum;
 use crate::ids::{IdKey, id_text};
 use crate::kept::OptionalPosition;
 use crate::orders::OrderState;
+use crate::state::{state_value, watch_state};
 use crate::watch::ScenarioInput;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -61,6 +62,9 @@ pub(super) struct OppositeExecutions {
     /// Whose order it is.
     pub owner: u32,
 }
+
+state_value!(KeptExecution { seq, position, match_id, qty, before, text_at, text_bytes });
+watch_state!(ExecutionEvidence { executions, base, texts, texts_base });
 
 impl ExecutionEvidence {
     /// Keeps an execution after `before`. Returns its number.

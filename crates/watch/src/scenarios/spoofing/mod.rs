@@ -29,6 +29,7 @@ use crate::exact::{QuantitySum, at_most, times};
 use crate::missing::MissingValue;
 use crate::orders::{OrderState, OrderUpdate, quantity};
 use crate::params::ScenarioParams;
+use crate::state::{state_value, watch_state};
 use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
 use evidence::{ExecutionEvidence, OppositeExecutions};
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -57,7 +58,7 @@ pub struct SpoofingScenario {
 }
 
 /// One instrument at one venue, by the ids of the tape.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct ListingKey {
     venue: u16,
     instrument: InstrumentId,
@@ -127,6 +128,13 @@ const NOTHING: SideExecutions = SideExecutions {
     last_seq: 0,
     last: evidence::NONE,
 };
+
+state_value!(ListingKey { venue, instrument });
+state_value!(SuspectOrder { account, listing, best, before, count_before });
+state_value!(OwnerlessOrders { orders, accounts });
+state_value!(OwnerExecutions { key, orders, is_held, executions });
+state_value!(SideExecutions { total, count, last_ts, last_seq, last });
+watch_state!(SpoofingScenario { suspects, accounts, free, by_key, ownerless, evidence, bound_hit | limits });
 
 impl SpoofingScenario {
     /// Makes the scenario with empty state.

@@ -11,6 +11,7 @@
 use super::ExecutionLeg;
 use crate::ids::IdKey;
 use crate::parties::OwnerGroups;
+use crate::state::{state_value, watch_state};
 use crate::table::{BoundedTable, EntryRank};
 use unitape_model::{CivilDate, InstrumentId};
 
@@ -73,6 +74,12 @@ pub(super) struct MatchTable {
     /// Legs that did not wait because their match had too many.
     pub bound_hit: u64,
 }
+
+state_value!(MatchKey { venue, instr, session_date, id });
+state_value!(WaitingLeg { leg, number, consumed });
+state_value!(NetQuantity { mantissa, exponent });
+state_value!(LegPair { legs, count, complete, net, alerted });
+watch_state!(MatchTable { table, bound_hit });
 
 impl MatchTable {
     /// Makes a table of at most `max` pairs.

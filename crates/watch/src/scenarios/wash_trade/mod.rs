@@ -32,6 +32,7 @@ use crate::missing::MissingValue;
 use crate::orders::quantity;
 use crate::params::ScenarioParams;
 use crate::parties::OwnerGroups;
+use crate::state::{state_value, watch_state};
 use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
 use legs::LegLog;
 use matches::{MatchKey, MatchTable};
@@ -74,6 +75,9 @@ pub struct WashTradeScenario {
     matches: MatchTable,
     late: u64,
 }
+
+state_value!(ExecutionLeg { ts, px, qty, seq, position, owner, instr, side, match_key });
+watch_state!(WashTradeScenario { legs, matches, late | limits });
 
 impl WashTradeScenario {
     /// Makes the scenario with empty state.

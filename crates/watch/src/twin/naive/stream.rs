@@ -3,6 +3,7 @@
 use super::Twins;
 use crate::alert::Alert;
 use crate::params::{ParamOverlay, ScenarioSelection};
+use crate::state::{StateReader, WatchState};
 use crate::watch::Watch;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -188,6 +189,20 @@ pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
     out
 }
 
+/// Saves a watch and loads it into a new one. What is loaded saves itself as the same bytes.
+fn reload(watch: &Watch, selection: &ScenarioSelection) -> Watch {
+    let mut saved = Vec::new();
+    watch.save(&mut saved);
+    let mut loaded = Watch::new(selection).unwrap();
+    let mut input = StateReader::new(&saved);
+    loaded.load(&mut input).unwrap();
+    input.finish().unwrap();
+    let mut again = Vec::new();
+    loaded.save(&mut again);
+    assert_eq!(saved, again, "a state that was loaded");
+    loaded
+}
+
 /// Compares the alerts of the fast code and the twins on this stream and counts them. Panics if they differ. They may
 /// differ after the fast code has reported that its data is incomplete.
 pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
@@ -196,6 +211,9 @@ pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
     for ((_, _, frame), seq) in frames(&arena).zip(1..) {
         let event = Event::new(frame).unwrap();
+        if seq as usize == ops.len() / 2 {
+            watch = reload(&watch, selection);
+        }
         watch.on_event(&event, seq, None, &names, &mut fast);
         if watch.metrics().any(|(_, m)| m.late > 0 || m.bound_hit > 0) {
             fast.retain(|a| a.trigger_seq < seq);
