@@ -60,7 +60,7 @@ impl PlacedUnits {
             let progress = by_feed.entry(source.feed.clone()).or_default();
             progress.units += source.units;
             progress.sources.push_back(source.id);
-            progress.sources.extend(source.further.keys());
+            progress.sources.extend(source.further.keys().chain(source.retried.keys()));
         }
         // Ids are given in the order of the definitions.
         by_feed.values_mut().for_each(|progress| progress.sources.make_contiguous().sort_unstable());
