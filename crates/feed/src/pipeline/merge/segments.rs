@@ -468,8 +468,7 @@ impl SegmentOutput {
         stats: &FeedStats,
     ) -> Result<UnixNanos, Error> {
         let mut placed = PlacedCounts::default();
-        loop {
-            let (Some(reading), Some(unit)) = (&mut s.reading, s.unit.take()) else { break };
+        while let (Some(reading), Some(unit)) = (&mut s.reading, s.unit.take()) {
             let Some(in_hand) = reading.unit else { break };
             let late = in_hand.has_time && in_hand.ts < placed_max.0;
             placed_max = placed_max.max(UnixNanos(in_hand.ts));
