@@ -285,13 +285,13 @@ mod tests {
         let entries = [&b"\x01269=3\x01"[..], b"\x01269=y\x01"].map(|entry| count(&jse, entry));
         assert_eq!(SAMPLES[0].messages, count(&jse, b"8=FIXT.1.1\x01"));
         assert_eq!(SAMPLES[0].ignored, count(&jse, b"\x0135=0\x01"));
-        assert_eq!(SAMPLES[0].by_kind[0].1, entries.iter().sum());
+        assert_eq!(SAMPLES[0].by_kind[0].1, entries.iter().sum::<u64>());
         assert_eq!(SAMPLES[0].by_kind[1].1, count(&jse, b"\x01269=x\x01"));
         let lines = taq.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count() as u64;
         assert_eq!((SAMPLES[1].messages, SAMPLES[1].by_kind[0].1), (lines, lines - SAMPLES[1].ignored));
         let messages = [&b"{2:O103"[..], b"{2:O940"].map(|start| count(&bank, start));
         assert_eq!(SAMPLES[2].by_kind, [("payment", messages[0]), ("statement", messages[1])]);
-        assert_eq!(SAMPLES[2].messages, messages.iter().sum());
+        assert_eq!(SAMPLES[2].messages, messages.iter().sum::<u64>());
     }
 
     /// Fails if the first sample lies on another day than the generated feeds, because a merge of them would show
