@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -169,8 +169,8 @@ impl<'a> CommandRunner<'a> {
 
     fn first_difference_of(
         &self,
-        got: &mut BufReader<ChildStdout>,
-        wanted: &mut BufReader<ChildStdout>,
+        got: &mut impl BufRead,
+        wanted: &mut impl BufRead,
     ) -> Result<Vec<String>, CommandFailure> {
         let (mut got_line, mut wanted_line) = (Vec::new(), Vec::new());
         for number in 1.. {
@@ -332,16 +332,10 @@ mod tests {
     fn another_line_and_a_missing_line_differ() {
         let (temp, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
         let runner = CommandRunner::new(&demo_dir(&temp), &stop);
-        let difference = |texts: [&str; 2]| {
-            let mut readers = texts.map(|text| {
-                let child = Command::new("printf").arg(text).stdout(Stdio::piped()).spawn().unwrap();
-                BufReader::new(child.stdout.unwrap())
-            });
-            let [got, wanted] = &mut readers;
-            runner.first_difference_of(got, wanted).unwrap()
-        };
-        assert_eq!(difference(["a\nb\n", "a\nb\n"]), [""; 0]);
-        assert_eq!(difference(["a\nb\n", "a\nc\n"]), ["line 2: b, but c"]);
-        assert_eq!(difference(["a\n", "a\nc\n"]), ["line 2: , but c"]);
+        let difference =
+            |[mut got, mut wanted]: [&[u8]; 2]| runner.first_difference_of(&mut got, &mut wanted).unwrap();
+        assert_eq!(difference([b"a\nb\n", b"a\nb\n"]), [""; 0]);
+        assert_eq!(difference([b"a\nb\n", b"a\nc\n"]), ["line 2: b, but c"]);
+        assert_eq!(difference([b"a\n", b"a\nc\n"]), ["line 2: , but c"]);
     }
 }
