@@ -78,7 +78,7 @@ const CONFIG: &str = r#"feed = [
   { name = "bank", format = "swift", mapping = "swift-mt", files = ["mt103.rje", "mt940.txt"] },
   { name = "orders", format = "fix", mapping = "fix44-orders", files = ["orders.fix"] },
   { name = "market", format = "events", files = ["market/events.jsonl"] },
-  { name = "depth", format = "fast", mapping = "MAPPING", files = ["depth.pcap"] },
+  { name = "depth", format = "fast", mapping = MAPPING, files = ["depth.pcap"] },
 ]
 "#;
 
@@ -149,8 +149,11 @@ pub fn write(
     let depth = depth::write(demo_dir, seconds, |path, depth_bytes, making| {
         write_file("make depth", path, depth_bytes, stop, |out| making.write(out))
     })?;
-    // The mapping of a feed is a name, or a path from the current directory, which is that of the demo.
-    demo_dir.write("feeds/feeds.toml", CONFIG.replace("MAPPING", "feeds/depth.toml").as_bytes())?;
+    // The mapping of a feed is a name or a path. From this one `quarantine retry` finds it wherever it runs.
+    let path = demo_dir.path("feeds/depth.toml");
+    let path = std::path::absolute(&path).map_err(|e| directory_failure("look at", &path, &e))?;
+    let mapping = Value::from(path.display().to_string()).to_string();
+    demo_dir.write("feeds/feeds.toml", CONFIG.replace("MAPPING", &mapping).as_bytes())?;
 
     let mut counts: BTreeMap<String, ExpectedCounts> = BTreeMap::new();
     let mut expect = |feed: &str, files: &[&str], messages| -> Result<(), CommandFailure> {
