@@ -7,6 +7,7 @@
 //! ```
 
 use crate::error::Error;
+use crate::frame::{FrameFault, FrameStep, NextFrame};
 use crate::json::{head, number, string};
 use crate::source::{InputBuffer, READ_BYTES};
 use std::fmt::Display;
@@ -37,29 +38,13 @@ impl DecodeInput<'_> {
     }
 }
 
-/// The result of one step of a decoder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecodeStep {
-    /// An item, good or bad, that ends at this offset in the bytes.
-    Decoded {
-        /// The next item begins there.
-        end: usize,
-    },
-    /// More input decides. Bytes before `from` are done with.
-    Incomplete {
-        /// The first byte that is still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from the start of the current bytes.
-        need: usize,
-    },
-    /// The input has ended, and all of it is decoded.
-    End,
-}
-
 /// A decoder that writes a line for each item.
 pub trait LineDecoder {
-    /// Decodes the item at `input.offset`, and writes its line.
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep;
+    /// The fault of an item.
+    type Fault: FrameFault;
+
+    /// Decodes the item at `input.offset`, and writes its line; the loop writes the line of a bad item.
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<Self::Fault>;
 
     /// Returns the lines that are not written yet.
     fn lines(&mut self) -> &mut JsonLines;
@@ -72,28 +57,34 @@ pub struct JsonLines {
     head: Vec<u8>,
     /// The lines that are not written yet.
     pub text: Vec<u8>,
+    /// Lines begun.
+    line_count: u64,
+    /// Lines of items that are not good.
+    pub errors: u64,
 }
 
 impl JsonLines {
     /// Creates the lines of a file that messages name by `file_label`.
     #[must_use]
     pub fn new(file_label: &str) -> Self {
-        Self { head: head(file_label), text: Vec::with_capacity(2 * FLUSH_BYTES) }
+        Self { head: head(file_label), text: Vec::with_capacity(2 * FLUSH_BYTES), ..Self::default() }
     }
 
-    /// Begins the line of item number `n`, at this offset in the file: `{"file":"…","n":…,"offset":…`.
+    /// Begins the line of the next item, at this offset in the file: `{"file":"…","n":…,"offset":…`.
     #[inline]
-    pub fn begin(&mut self, n: u64, offset: u64) {
+    pub fn begin(&mut self, offset: u64) {
         self.text.extend_from_slice(&self.head);
-        number(&mut self.text, n);
+        number(&mut self.text, self.line_count);
+        self.line_count += 1;
         self.text.extend_from_slice(b",\"offset\":");
         number(&mut self.text, offset);
     }
 
     /// Writes the line of `length` bytes that are no good item.
     #[cold]
-    pub fn fault(&mut self, n: u64, offset: u64, length: usize, code: &str, message: &dyn Display) {
-        self.begin(n, offset);
+    pub fn fault(&mut self, offset: u64, length: usize, code: &str, message: &dyn Display) {
+        self.errors += 1;
+        self.begin(offset);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, length as u64);
         self.text.extend_from_slice(b",\"error\":{\"code\":\"");
@@ -101,6 +92,13 @@ impl JsonLines {
         self.text.extend_from_slice(b"\",\"message\":");
         string(&mut self.text, &message.to_string());
         self.text.extend_from_slice(b"}}\n");
+    }
+
+    /// Takes back the current line; the text before it has this length.
+    #[cold]
+    pub fn cancel(&mut self, text_length: usize) {
+        self.text.truncate(text_length);
+        self.line_count -= 1;
     }
 
     fn write(&mut self, out: &mut dyn Write) -> Result<(), Error> {
@@ -129,8 +127,13 @@ pub fn decode_lines(
     loop {
         let input = DecodeInput { bytes: source.bytes(), offset, base: source.base, eof: source.eof };
         match decoder.step(input) {
-            DecodeStep::Decoded { end } => (offset, extra) = (end, 1),
-            DecodeStep::Incomplete { from, need } => {
+            NextFrame::Message(span) | NextFrame::Skipped(span) => (offset, extra) = (span.end, 1),
+            NextFrame::Bad { span, fault } => {
+                let start = input.file_offset(span.start);
+                decoder.lines().fault(start, span.len(), fault.code_word(), &fault);
+                (offset, extra) = (span.end, 1);
+            }
+            NextFrame::Incomplete { from, need } => {
                 decoder.lines().write(out)?;
                 let wanted = need.saturating_sub(from).max(source.len - from + extra);
                 extra = (extra * 2).min(READ_BYTES.max(source.len));
@@ -138,7 +141,7 @@ pub fn decode_lines(
                 offset = 0;
                 continue;
             }
-            DecodeStep::End => break,
+            NextFrame::End => break,
         }
         if decoder.lines().text.len() >= FLUSH_BYTES {
             decoder.lines().write(out)?;

@@ -39,8 +39,8 @@ pub mod whole_file;
 pub mod xml;
 
 pub use decimal::Decimal;
-pub use decode_lines::{DecodeInput, DecodeStep, JsonLines, LineDecoder, decode_lines};
+pub use decode_lines::{DecodeInput, JsonLines, LineDecoder, decode_lines};
 pub use error::Error;
-pub use frame::NextFrame;
+pub use frame::{FrameFault, FrameStep, FramedLine, NextFrame};
 pub use source::{InputBuffer, READ_BYTES};
 pub use span::Span;

@@ -4,7 +4,7 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::sync::Arc;
-use unitape_codec::csv::{CsvLayout, CsvRowDecoder, NextCsvRow};
+use unitape_codec::csv::{CsvLayout, CsvRowDecoder, CsvRowKind, NextCsvRow};
 use unitape_codec::fixed::ColumnValue;
 use unitape_codec::twin::csv::naive;
 use unitape_feed::{BLOCK_BYTES, Format, Mapping, SourceDecoder};
@@ -77,7 +77,7 @@ fn pass(decoder: &mut CsvRowDecoder, input: &[u8]) -> (u64, u64) {
     let (mut rows, mut sum, mut offset) = (0, 0u64, 0);
     loop {
         match decoder.next(input, offset, 0, true) {
-            NextCsvRow::Row { end, .. } => {
+            NextCsvRow::Message(row) if row.content == Ok(CsvRowKind::Row) => {
                 rows += 1;
                 let add_value = |sum: u64, value: &ColumnValue| match *value {
                     ColumnValue::Text { start, end } => sum.wrapping_add(u64::from(end - start)),
@@ -87,11 +87,9 @@ fn pass(decoder: &mut CsvRowDecoder, input: &[u8]) -> (u64, u64) {
                     _ => sum,
                 };
                 sum = decoder.values().iter().fold(sum, add_value);
-                offset = end;
+                offset = row.end;
             }
-            NextCsvRow::Header { end, .. }
-            | NextCsvRow::Trailer { end, .. }
-            | NextCsvRow::Bad { end, .. } => offset = end,
+            NextCsvRow::Message(row) => offset = row.end,
             NextCsvRow::Incomplete { .. } | NextCsvRow::End => return (rows, sum),
         }
     }

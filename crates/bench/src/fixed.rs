@@ -6,6 +6,7 @@ use crate::fix::tape_hash;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::fs;
 use std::sync::Arc;
+use unitape_base::FramedLine;
 use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord};
 use unitape_codec::twin::fixed::naive;
 use unitape_feed::mapping::UnlistedFields;
@@ -92,16 +93,16 @@ fn pass(decoder: &mut FixedWidthDecoder, input: &[u8]) -> FixedPassResult {
     let (mut pass, mut offset) = (FixedPassResult::default(), 0);
     loop {
         match decoder.next(input, offset, 0, true) {
-            NextRecord::Record { span, end, .. } => {
+            NextRecord::Message(record) if record.content.is_ok() => {
                 pass.records += 1;
                 let value_sum = decoder.values().iter().fold(0u64, |sum, v| sum.wrapping_add(number(*v)));
                 // Places of text count from its record; the first byte tells the records apart.
-                pass.sum = pass.sum.wrapping_add(value_sum ^ u64::from(input[span.start]));
-                offset = end;
+                pass.sum = pass.sum.wrapping_add(value_sum ^ u64::from(input[record.span.start]));
+                offset = record.end;
             }
-            NextRecord::Bad { end, .. } => {
+            NextRecord::Message(record) => {
                 pass.faults += 1;
-                offset = end;
+                offset = record.end;
             }
             NextRecord::Incomplete { .. } | NextRecord::End => return pass,
         }
@@ -125,7 +126,9 @@ fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
     let layout = decoder.layout().clone();
     let (mut hash, mut offset, mut text) = (HexSha256::default(), 0, Vec::new());
     for slow in naive::decode(&layout, FILE) {
-        let NextRecord::Record { span, kind, end } = decoder.next(FILE, offset, 0, true) else {
+        let NextRecord::Message(FramedLine { span, end, content: Ok(kind) }) =
+            decoder.next(FILE, offset, 0, true)
+        else {
             return Err(Error::Failed(format!(
                 "fixed taq: no record at byte {offset}, where the twin has one"
             )));

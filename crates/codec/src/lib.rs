@@ -17,6 +17,7 @@
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
 //! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, RSS, Atom, NewsML-G2, JSON |
 //! | [`events`] | our own events as JSON Lines |
+//! | [`next_line`] | lines of bounded length |
 //! | [`charset`] | sets of characters: their names, and bytes as text in them |
 //!
 //! Every codec reads the bytes at hand and returns their message, or the number of bytes that it still needs. The
@@ -45,9 +46,12 @@ mod foreign;
 pub mod iex;
 pub mod iso20022;
 pub mod itch;
+mod lines;
 pub mod swift_mt;
 pub mod text;
 pub mod times;
 #[cfg(any(test, feature = "twin"))]
 #[doc(hidden)]
 pub mod twin;
+
+pub use lines::{LongLine, next_line};

@@ -57,12 +57,13 @@ pub use pipeline::intake::FormatReloadQueue;
 pub use pipeline::job::VersionedFormat;
 pub use pipeline::lead::ClockLeadLimits;
 pub use pipeline::masters::MasterLoader;
-pub use pipeline::merge::{MergeOptions, MergeSegment, merge};
+pub use pipeline::merge::{
+    InputGap, InputTape, MergeOptions, MergeSegment, TapeMergeOptions, TapeMergeOutcome, merge, merge_tapes,
+};
 pub use pipeline::run::{FeedInput, RunFeed, RunOptions, run};
 pub use pipeline::sequence::RunCounters;
 #[doc(hidden)]
 pub use pipeline::source_decoder::SourceDecoder;
-pub use pipeline::tape_merge::{InputGap, InputTape, TapeMergeOptions, TapeMergeOutcome, merge_tapes};
 pub use reference::InstrumentMaster;
 pub use sources::detect::detect;
 pub use sources::journal;

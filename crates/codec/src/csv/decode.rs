@@ -12,60 +12,31 @@ use crate::fixed::{self, ColumnValue};
 use crate::foreign::{EndPadding, ForeignInput};
 use crate::times::CachedTimeZone;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
-use unitape_base::Span;
+use unitape_base::{FramedLine, NextFrame, Span};
 
-/// The next part of the input.
+/// The next row of the input. A bad row is a row, too: only the layout can describe its fault.
+pub type NextCsvRow = NextFrame<FramedCsvRow, Infallible>;
+
+/// A row: its part in the file, or its fault.
+pub type FramedCsvRow = FramedLine<Result<CsvRowKind, CsvFault>>;
+
+/// The part of a row in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextCsvRow {
+pub enum CsvRowKind {
     /// The header; [`CsvRowDecoder::names`] are its names.
-    Header {
-        /// The row without its line end.
-        span: Span,
-        /// Behind its line end.
-        end: usize,
-    },
-    /// A row; its values are [`CsvRowDecoder::values`].
-    Row {
-        /// The row without its line end.
-        span: Span,
-        /// Behind its line end.
-        end: usize,
-    },
-    /// The trailer.
-    Trailer {
-        /// The row without its line end.
-        span: Span,
-        /// Behind its line end.
-        end: usize,
-        /// How many rows it says there are.
-        count: Option<u64>,
-    },
-    /// Bytes that are no good row.
-    Bad {
-        /// The row, or its beginning if it is not complete.
-        span: Span,
-        /// The fault.
-        fault: CsvFault,
-        /// Where to continue.
-        end: usize,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
-    /// input has ended.
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was read.
-    End,
+    Header,
+    /// A row of values, which are [`CsvRowDecoder::values`].
+    Row,
+    /// The trailer, and the number of rows that it states.
+    Trailer(Option<u64>),
 }
 
 /// Decodes rows by a layout.
 ///
 /// ```
-/// use unitape_codec::csv::{CsvRowDecoder, CsvLayout, NextCsvRow};
+/// use unitape_codec::csv::{CsvRowDecoder, CsvRowKind, CsvLayout, NextCsvRow};
 /// use unitape_codec::fixed::ColumnValue;
 ///
 /// let layout = r#"
@@ -75,11 +46,12 @@ pub enum NextCsvRow {
 ///     "#;
 /// let mut decoder = CsvRowDecoder::new(std::sync::Arc::new(CsvLayout::parse(layout, "prices.toml").unwrap()));
 /// let bytes = b"symbol;price\n\"A;B\";12.50\nC;none\n";
-/// let NextCsvRow::Header { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
-/// let NextCsvRow::Row { end, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
+/// let NextCsvRow::Message(header) = decoder.next(bytes, 0, 0, true) else { panic!() };
+/// let NextCsvRow::Message(row) = decoder.next(bytes, header.end, 0, true) else { panic!() };
+/// assert_eq!((header.content, row.content), (Ok(CsvRowKind::Header), Ok(CsvRowKind::Row)));
 /// assert_eq!(decoder.values()[0], ColumnValue::Decimal { mantissa: 125, exponent: -1 });
-/// let NextCsvRow::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
-/// assert_eq!(fault.code.as_str(), "bad_number");
+/// let NextCsvRow::Message(row) = decoder.next(bytes, row.end, 0, true) else { panic!() };
+/// assert_eq!(row.content.unwrap_err().code.as_str(), "bad_number");
 /// ```
 #[derive(Debug, Clone)]
 pub struct CsvRowDecoder {
@@ -220,22 +192,18 @@ impl CsvRowDecoder {
     /// the file cannot be read, returns the bytes that show why. Returns an empty slice if the file has neither.
     #[must_use]
     pub fn head<'b>(layout: &Arc<CsvLayout>, bytes: &'b [u8]) -> &'b [u8] {
-        if !layout.header {
-            let mut decoder = CsvRowDecoder::new(layout.clone());
-            return match decoder.next(bytes, 0, 0, true) {
-                NextCsvRow::Header { end, .. } => &bytes[..end],
-                NextCsvRow::Bad { end, .. } if decoder.header.state == CsvHeaderState::Bad => {
-                    &bytes[..end.min(BAD_START_BYTES)]
-                }
-                _ => preamble::separator_line(bytes),
-            };
-        }
-        match CsvRowDecoder::new(layout.clone()).next(bytes, 0, 0, true) {
-            NextCsvRow::Header { end, .. }
-            | NextCsvRow::Bad { end, .. }
-            | NextCsvRow::Row { end, .. }
-            | NextCsvRow::Trailer { end, .. } => &bytes[..end],
-            NextCsvRow::Incomplete { .. } | NextCsvRow::End => bytes,
+        let mut decoder = CsvRowDecoder::new(layout.clone());
+        match decoder.next(bytes, 0, 0, true) {
+            NextCsvRow::Message(row) if layout.header || row.content == Ok(CsvRowKind::Header) => {
+                &bytes[..row.end]
+            }
+            NextCsvRow::Message(row)
+                if row.content.is_err() && decoder.header.state == CsvHeaderState::Bad =>
+            {
+                &bytes[..row.end.min(BAD_START_BYTES)]
+            }
+            NextCsvRow::Incomplete { .. } | NextCsvRow::End if layout.header => bytes,
+            _ => preamble::separator_line(bytes),
         }
     }
 
@@ -282,13 +250,6 @@ impl CsvRowDecoder {
         names.iter().zip(&self.row.spans).map(|(name, span)| (name.as_str(), self.text(record, *span)))
     }
 
-    /// Returns the offset after the last line end of `buf`, so that only whole rows are before it. It is a guess: the
-    /// line end may be inside quotes.
-    #[must_use]
-    pub fn cut(buf: &[u8]) -> usize {
-        memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1)
-    }
-
     /// Reads the next part, at `buf[offset..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
     /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], offset: usize, base: u64, eof: bool) -> NextCsvRow {
@@ -300,7 +261,7 @@ impl CsvRowDecoder {
                 Preamble::More(need) => return NextCsvRow::Incomplete { from: 0, need },
                 Preamble::Bad { span, fault, end } => {
                     self.header.state = CsvHeaderState::Bad;
-                    return NextCsvRow::Bad { span, fault, end };
+                    return row(span, end, Err(fault));
                 }
             }
         }
@@ -337,12 +298,12 @@ impl CsvRowDecoder {
                     None if buf.len() - from >= most + 2 => {
                         let span = Span { start: from, end: from + most };
                         let fault = CsvFault::numbers(CsvFaultCode::LongRow, most, most + 2);
-                        return NextCsvRow::Bad { span, fault, end: span.end };
+                        return row(span, span.end, Err(fault));
                     }
                     None if eof && has_bare_return(&buf[from..]) => {
                         let fault = CsvFault::from_code(CsvFaultCode::BareReturn);
                         let span = Span { start: from, end: buf.len() };
-                        return NextCsvRow::Bad { span, fault, end: buf.len() };
+                        return row(span, buf.len(), Err(fault));
                     }
                     None if eof => return NextCsvRow::End,
                     None => return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 },
@@ -357,14 +318,14 @@ impl CsvRowDecoder {
                         CsvHeaderState::Optional => CsvHeaderState::Known,
                         state => state,
                     };
-                    return NextCsvRow::Bad { span, fault, end: from + end };
+                    return row(span, from + end, Err(fault));
                 }
                 RowScanOutcome::More => {
                     return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 };
                 }
             };
             let span = Span { start: from, end: from + length };
-            return self.classify_row(span.slice(buf), span, from + end);
+            return row(span, from + end, self.classify_row(span.slice(buf)));
         }
     }
 
@@ -425,7 +386,7 @@ impl CsvRowDecoder {
         names.is_ok_and(|names| !names.is_empty() && names.iter().all(is_column))
     }
 
-    fn classify_row(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
+    fn classify_row(&mut self, raw: &[u8]) -> Result<CsvRowKind, CsvFault> {
         self.place_values(raw);
         if self.header.state == CsvHeaderState::Optional {
             self.header.state = match self.names_columns(raw) {
@@ -434,13 +395,11 @@ impl CsvRowDecoder {
             };
         }
         if self.header.state == CsvHeaderState::Awaited {
-            return match self.row_names(raw).and_then(|names| self.set_column_names(names)) {
-                Ok(()) => NextCsvRow::Header { span, end },
-                Err(fault) => {
-                    self.header.state = CsvHeaderState::Bad;
-                    NextCsvRow::Bad { span, fault, end }
-                }
-            };
+            let names = self.row_names(raw).and_then(|names| self.set_column_names(names));
+            if names.is_err() {
+                self.header.state = CsvHeaderState::Bad;
+            }
+            return names.map(|()| CsvRowKind::Header);
         }
         if let Some(trailer) = &self.layout.trailer
             && self.row.spans.first().is_some_and(|p| self.text(self.record(raw), *p) == &trailer.first[..])
@@ -451,24 +410,13 @@ impl CsvRowDecoder {
                 Some(text) => {
                     let text = text.and_then(|t| std::str::from_utf8(t).ok()).map(str::trim);
                     let digits = text.filter(|t| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()));
-                    match digits.and_then(|d| d.parse().ok()) {
-                        Some(n) => Some(n),
-                        None => {
-                            return NextCsvRow::Bad {
-                                span,
-                                fault: CsvFault::from_code(CsvFaultCode::BadTrailer),
-                                end,
-                            };
-                        }
-                    }
+                    let count = digits.and_then(|d| d.parse().ok());
+                    Some(count.ok_or(CsvFault::from_code(CsvFaultCode::BadTrailer))?)
                 }
             };
-            return NextCsvRow::Trailer { span, end, count };
+            return Ok(CsvRowKind::Trailer(count));
         }
-        match self.values_of(raw) {
-            Ok(()) => NextCsvRow::Row { span, end },
-            Err(fault) => NextCsvRow::Bad { span, fault, end },
-        }
+        self.values_of(raw).map(|()| CsvRowKind::Row)
     }
 
     /// Puts values that are not ASCII after the row, as UTF-8.
@@ -699,6 +647,10 @@ impl CsvRowDecoder {
             }
         }
     }
+}
+
+fn row(span: Span, end: usize, content: Result<CsvRowKind, CsvFault>) -> NextCsvRow {
+    NextCsvRow::Message(FramedLine { span, end, content })
 }
 
 /// Describes that the header has no column of a choice.

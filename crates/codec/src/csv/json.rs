@@ -11,14 +11,15 @@
 //! records, empty ones are left out. A trailer whose count is not met is bad itself. The schema is
 //! `docs/schema/decode-csv.schema.json`.
 
-use super::decode::{CsvRowDecoder, NextCsvRow};
+use super::decode::{CsvRowDecoder, CsvRowKind};
 use super::fault::CsvFault;
 use super::layout::CsvLayout;
 use crate::fixed::{ColumnValue, Error, FixedDecodeSummary};
+use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use unitape_base::json::{number, string, value};
-use unitape_base::{DecodeInput, DecodeStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
+use unitape_base::{DecodeInput, FrameStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// Decodes all of `input` to JSON Lines on `out`; the label may contain the file's day.
 ///
@@ -43,7 +44,7 @@ pub fn decode_json(
         },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(FixedDecodeSummary { bytes, ..decoder.writer.summary })
+    Ok(FixedDecodeSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Reads rows, and writes their lines.
@@ -56,37 +57,35 @@ struct CsvLineDecoder {
 }
 
 impl LineDecoder for CsvLineDecoder {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = Infallible;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<Infallible> {
         let Self { rows, row_count, header_due, writer } = self;
-        let end = match rows.next(input.bytes, input.offset, input.base, input.eof) {
-            NextCsvRow::Header { span, end } => {
-                writer.header(input, span, rows);
-                *header_due = false;
-                end
-            }
-            NextCsvRow::Row { span, end } => {
-                writer.row(input, span, rows);
-                *row_count += 1;
-                end
-            }
-            NextCsvRow::Trailer { span, end, count } => {
-                match count.filter(|stated| stated != row_count) {
-                    Some(stated) => writer.fault(input, span, CsvFault::count(stated, *row_count), rows),
-                    None => writer.trailer(input, span, rows),
+        rows.next(input.bytes, input.offset, input.base, input.eof).map(|row| {
+            match row.content {
+                Ok(CsvRowKind::Header) => {
+                    writer.header(input, row.span, rows);
+                    *header_due = false;
                 }
-                end
+                Ok(CsvRowKind::Row) => {
+                    writer.row(input, row.span, rows);
+                    *row_count += 1;
+                }
+                Ok(CsvRowKind::Trailer(count)) => match count.filter(|stated| stated != row_count) {
+                    Some(stated) => {
+                        writer.fault(input, row.span, CsvFault::count(stated, *row_count), rows);
+                    }
+                    None => writer.trailer(input, row.span, rows),
+                },
+                Err(fault) => {
+                    writer.fault(input, row.span, fault, rows);
+                    // A bad row in the header's place is the header.
+                    *row_count += u64::from(!*header_due);
+                    *header_due = false;
+                }
             }
-            NextCsvRow::Bad { span, fault, end } => {
-                writer.fault(input, span, fault, rows);
-                // A bad row in the header's place is the header.
-                *row_count += u64::from(!*header_due);
-                *header_due = false;
-                end
-            }
-            NextCsvRow::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextCsvRow::End => return DecodeStep::End,
-        };
-        DecodeStep::Decoded { end }
+            row.with_terminator()
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -102,13 +101,8 @@ struct CsvJsonWriter {
 }
 
 impl CsvJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.records + self.summary.errors
-    }
-
     fn header(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
-        self.start(input, span.start);
+        self.lines.begin(input.file_offset(span.start));
         self.lines.text.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
         for (i, name) in decoder.names().iter().enumerate() {
             if i > 0 {
@@ -122,7 +116,7 @@ impl CsvJsonWriter {
 
     fn row(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
         let bytes = decoder.record(span.slice(input.bytes));
-        self.start(input, span.start);
+        self.lines.begin(input.file_offset(span.start));
         let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
         let mut comma = false;
@@ -159,7 +153,7 @@ impl CsvJsonWriter {
 
     fn trailer(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
         let bytes = decoder.record(span.slice(input.bytes));
-        self.start(input, span.start);
+        self.lines.begin(input.file_offset(span.start));
         let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"trailer\",\"fields\":{");
         let mut comma = false;
@@ -172,14 +166,8 @@ impl CsvJsonWriter {
     }
 
     fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: CsvFault, decoder: &CsvRowDecoder) {
-        let (n, offset) = (self.items(), input.file_offset(span.start));
         let message = decoder.explain(&fault, span.slice(input.bytes));
-        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &message);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
-        self.lines.begin(self.items(), input.file_offset(offset));
+        self.lines.fault(input.file_offset(span.start), span.len(), fault.code.as_str(), &message);
     }
 }
 

@@ -27,7 +27,7 @@ mod simd;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{CsvRowDecoder, NextCsvRow};
+pub use decode::{CsvRowDecoder, CsvRowKind, FramedCsvRow, NextCsvRow};
 pub use fault::{CsvFault, CsvFaultCode};
 pub use json::decode_json;
 pub use layout::{CsvLayout, ROW_BYTES_MAX};

@@ -32,7 +32,6 @@
 //! It does not read files, give lasting ids to names (that is [`unitape_model::NameResolver`]), or judge whether an
 //! event makes sense beside its neighbours.
 
-mod lines;
 mod object;
 mod parse;
 mod sources;
@@ -41,7 +40,6 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{NextLine, next_line};
 pub use parse::{BOOKKEEPING, LineFault, LineParseOptions, ParsedEventLine, parse_full, parse_line};
 pub use sources::{EmptySourceLookup, SourceLabel, SourceNameLookup};
 pub use write::{EventLineDetail, write_event};

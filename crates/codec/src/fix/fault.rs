@@ -1,6 +1,7 @@
 //! Faults of a stretch of FIX bytes, in six codes and a reason for people.
 
 use std::fmt;
+use unitape_base::FrameFault;
 
 use super::standard::TagLabel;
 
@@ -153,6 +154,12 @@ impl FixFault {
             FixFault::MsgType | FixFault::Field { .. } => FixFaultCode::MalformedTag,
             FixFault::GroupCount { .. } | FixFault::GroupDepth { .. } => FixFaultCode::GroupCount,
         }
+    }
+}
+
+impl FrameFault for FixFault {
+    fn code_word(&self) -> &'static str {
+        self.code().as_str()
     }
 }
 

@@ -25,7 +25,9 @@ use super::group::{GroupScope, GroupTable, TagSet};
 use super::token::{FieldToken, TokenSlice};
 use super::tokens::MessageTokenizer;
 use unitape_base::json::{number, string, value};
-use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
+use unitape_base::{
+    DecodeInput, Error, FrameFault, FrameStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines,
+};
 
 /// How to decode.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +91,7 @@ pub fn decode_json(
         },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(FixSummary { bytes, ..decoder.writer.summary })
+    Ok(FixSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Frames messages, and writes their lines.
@@ -100,25 +102,18 @@ struct FixLineDecoder<'l> {
 }
 
 impl LineDecoder for FixLineDecoder<'_> {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = FixFault;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<FixFault> {
         let Self { framer, tokens, writer } = self;
-        let span = match tokens.frame(framer, input.bytes, input.offset, input.eof) {
-            NextFixFrame::Message(message) => {
-                writer.message(input, message, tokens);
-                message.span
-            }
-            NextFixFrame::Bad { span, fault } => {
-                writer.fault(input, span, fault);
-                span
-            }
-            NextFixFrame::Skipped(span) => {
-                writer.text_of_log(input, span);
-                span
-            }
-            NextFixFrame::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextFixFrame::End => return DecodeStep::End,
-        };
-        DecodeStep::Decoded { end: span.end }
+        let next = tokens.frame(framer, input.bytes, input.offset, input.eof);
+        if let NextFixFrame::Skipped(span) = next {
+            writer.text_of_log(input, span);
+        }
+        next.map(|message| {
+            writer.message(input, message, tokens);
+            message.span
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -135,16 +130,11 @@ struct FixJsonWriter<'l> {
 }
 
 impl FixJsonWriter<'_> {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.messages + self.summary.errors + self.summary.texts
-    }
-
     fn message(&mut self, input: DecodeInput<'_>, message: FramedFixMessage, tokens: &MessageTokenizer) {
         let bytes = &input.bytes[message.span.start..message.span.end];
         let msg_type = &input.bytes[message.msg_type.start..message.msg_type.end];
         let line = self.lines.text.len();
-        self.start(input, message.span.start);
+        self.lines.begin(input.file_offset(message.span.start));
         self.lines.text.extend_from_slice(b",\"type\":");
         value(&mut self.lines.text, msg_type);
         self.lines.text.extend_from_slice(b",\"fields\":");
@@ -159,30 +149,21 @@ impl FixJsonWriter<'_> {
                 self.summary.messages += 1;
             }
             Err(fault) => {
-                self.lines.text.truncate(line);
-                self.fault(input, message.span, fault);
+                let (offset, length) = (input.file_offset(message.span.start), message.span.len());
+                self.lines.cancel(line);
+                self.lines.fault(offset, length, fault.code_word(), &fault);
             }
         }
     }
 
-    fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: FixFault) {
-        let (n, offset) = (self.items(), input.file_offset(span.start));
-        self.lines.fault(n, offset, span.len(), fault.code().as_str(), &fault);
-        self.summary.errors += 1;
-    }
-
     fn text_of_log(&mut self, input: DecodeInput<'_>, span: Span) {
-        self.start(input, span.start);
+        self.lines.begin(input.file_offset(span.start));
         self.lines.text.extend_from_slice(b",\"length\":");
         number(&mut self.lines.text, span.len() as u64);
         self.lines.text.extend_from_slice(b",\"text\":");
         value(&mut self.lines.text, &input.bytes[span.start..span.end]);
         self.lines.text.extend_from_slice(b"}\n");
         self.summary.texts += 1;
-    }
-
-    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
-        self.lines.begin(self.items(), input.file_offset(offset));
     }
 }
 

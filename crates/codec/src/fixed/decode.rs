@@ -9,41 +9,16 @@ use super::text::{RecordRole, RecordTerminator, ShortRecordPolicy};
 use super::value::ColumnValue;
 use crate::foreign::{EndPadding, ForeignCheck, ForeignInput};
 use crate::times::CachedTimeZone;
+use std::convert::Infallible;
 use std::sync::Arc;
-use unitape_base::Span;
+use unitape_base::{FramedLine, NextFrame, Span};
 
-/// The next part of the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextRecord {
-    /// A record; its values are [`FixedWidthDecoder::values`].
-    Record {
-        /// The record without its terminator.
-        span: Span,
-        /// Which of the layout's records it is.
-        kind: u16,
-        /// Behind its terminator.
-        end: usize,
-    },
-    /// Bytes that are no good record.
-    Bad {
-        /// The record without its terminator, or its beginning if it is not complete.
-        span: Span,
-        /// The fault.
-        fault: RecordFault,
-        /// Where to continue: after the terminator, or after the record's length.
-        end: usize,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or
-    /// the input has ended.
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was read.
-    End,
-}
+/// The next record of the input. A bad record is a record, too: only the layout can describe its fault.
+pub type NextRecord = NextFrame<RecordLine, Infallible>;
+
+/// A record: which of the layout's records it is, or its fault. The values of a good record are
+/// [`FixedWidthDecoder::values`]. The line of a bad record is only its beginning if it is not complete.
+pub type RecordLine = FramedLine<Result<u16, RecordFault>>;
 
 /// Decodes records by a layout.
 ///
@@ -66,10 +41,10 @@ pub enum NextRecord {
 /// .unwrap();
 /// let mut decoder = FixedWidthDecoder::new(std::sync::Arc::new(layout));
 /// let bytes = b"ACME  00124500\nACME  broken\n";
-/// let NextRecord::Record { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
+/// let NextRecord::Message(record) = decoder.next(bytes, 0, 0, true) else { panic!() };
 /// assert_eq!(decoder.values()[1], ColumnValue::Decimal { mantissa: 124_500, exponent: -4 });
-/// let NextRecord::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
-/// assert_eq!(fault.code.as_str(), "short_record");
+/// let NextRecord::Message(record) = decoder.next(bytes, record.end, 0, true) else { panic!() };
+/// assert_eq!(record.content.unwrap_err().code.as_str(), "short_record");
 /// ```
 #[derive(Debug, Clone)]
 pub struct FixedWidthDecoder {
@@ -151,7 +126,7 @@ impl FixedWidthDecoder {
         let most = layout.head_bytes().min(bytes.len());
         let end = match FixedWidthDecoder::new(layout.clone()).next(bytes, 0, 0, false) {
             _ if most == 0 => 0,
-            NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => end,
+            NextRecord::Message(record) => record.end,
             NextRecord::Incomplete { .. } | NextRecord::End => most,
         };
         &bytes[..end.min(most)]
@@ -209,6 +184,7 @@ impl FixedWidthDecoder {
                 ForeignCheck::Is(input) => foreign = Some(RecordFaultCode::from(input)),
             }
         }
+        let record = |span, end, content| NextRecord::Message(FramedLine { span, end, content });
         let (line, end) = match self.line(buf, from, eof) {
             LineSearchOutcome::Is(line, end) => (line, end),
             LineSearchOutcome::Need(need) => return NextRecord::Incomplete { from: keep_from, need },
@@ -219,16 +195,13 @@ impl FixedWidthDecoder {
                     self.layout.record_bytes_max,
                     span.len(),
                 );
-                return NextRecord::Bad { span, fault, end: span.end };
+                return record(span, span.end, Err(fault));
             }
         };
         if let Some(code) = foreign {
-            return NextRecord::Bad { span: line, fault: RecordFault::lengths(code, 0, line.len()), end };
+            return record(line, end, Err(RecordFault::lengths(code, 0, line.len())));
         }
-        match self.read(line.slice(buf), first) {
-            Ok(kind) => NextRecord::Record { span: line, kind, end },
-            Err(fault) => NextRecord::Bad { span: line, fault, end },
-        }
+        record(line, end, self.read(line.slice(buf), first))
     }
 
     /// Returns the state outside a record on which its values depend.

@@ -11,6 +11,7 @@
 //! and literals. A header whose count is not met becomes an object after the last record, with length 0. The
 //! schema is `docs/schema/decode-fixed.schema.json`.
 
+use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use super::layout::FixedWidthLayout;
 use super::text::RecordRole;
 use super::value::ColumnValue;
 use unitape_base::json::{number, value};
-use unitape_base::{DecodeInput, DecodeStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
+use unitape_base::{DecodeInput, FrameStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,7 +56,7 @@ pub fn decode_json(
         },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(FixedDecodeSummary { bytes, ..decoder.writer.summary })
+    Ok(FixedDecodeSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Reads records, and writes their lines.
@@ -68,35 +69,38 @@ struct RecordLineDecoder<'l> {
 }
 
 impl LineDecoder for RecordLineDecoder<'_> {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = Infallible;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<Infallible> {
         let Self { layout, records, record_count, writer } = self;
-        let end = match records.next(input.bytes, input.offset, input.base, input.eof) {
-            NextRecord::Record { span, kind, end } => {
-                match records.trailer_count(kind).filter(|stated| stated != record_count) {
-                    Some(stated) => {
-                        writer.fault(input, span, RecordFault::count(stated, *record_count), layout);
+        let next = records.next(input.bytes, input.offset, input.base, input.eof);
+        if next == NextRecord::End
+            && let Some(stated) = records.header_count().filter(|stated| stated != record_count)
+        {
+            let end = Span { start: input.bytes.len(), end: input.bytes.len() };
+            writer.fault(input, end, RecordFault::count(stated, *record_count), layout);
+        }
+        next.map(|line| {
+            match line.content {
+                Ok(kind) => {
+                    match records.trailer_count(kind).filter(|stated| stated != record_count) {
+                        Some(stated) => {
+                            writer.fault(input, line.span, RecordFault::count(stated, *record_count), layout);
+                        }
+                        None => writer.record(input, line.span, kind, records),
                     }
-                    None => writer.record(input, span, kind, records),
+                    let role = layout.records()[usize::from(kind)].role();
+                    *record_count += u64::from(role == RecordRole::Data);
                 }
-                *record_count += u64::from(layout.records()[usize::from(kind)].role() == RecordRole::Data);
-                end
-            }
-            NextRecord::Bad { span, fault, end } => {
-                writer.fault(input, span, fault, layout);
-                // A bad record in the header's place is the header.
-                *record_count += u64::from(layout.header.is_none() || input.file_offset(span.start) > 0);
-                end
-            }
-            NextRecord::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextRecord::End => {
-                if let Some(stated) = records.header_count().filter(|stated| stated != record_count) {
-                    let end = Span { start: input.bytes.len(), end: input.bytes.len() };
-                    writer.fault(input, end, RecordFault::count(stated, *record_count), layout);
+                Err(fault) => {
+                    writer.fault(input, line.span, fault, layout);
+                    // A bad record in the header's place is the header.
+                    let is_first = input.file_offset(line.span.start) == 0;
+                    *record_count += u64::from(layout.header.is_none() || !is_first);
                 }
-                return DecodeStep::End;
             }
-        };
-        DecodeStep::Decoded { end }
+            line.with_terminator()
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -112,15 +116,10 @@ struct RecordJsonWriter {
 }
 
 impl RecordJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.records + self.summary.errors
-    }
-
     fn record(&mut self, input: DecodeInput<'_>, span: Span, kind: u16, decoder: &FixedWidthDecoder) {
         let record = &decoder.layout().records()[usize::from(kind)];
         let bytes = decoder.record(span.slice(input.bytes));
-        self.start(input, span.start);
+        self.lines.begin(input.file_offset(span.start));
         let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"");
         out.extend_from_slice(record.name().as_bytes());
@@ -160,13 +159,7 @@ impl RecordJsonWriter {
     }
 
     fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: RecordFault, layout: &FixedWidthLayout) {
-        let (n, offset) = (self.items(), input.file_offset(span.start));
         let message = fault.text(layout, span.slice(input.bytes));
-        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &message);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
-        self.lines.begin(self.items(), input.file_offset(offset));
+        self.lines.fault(input.file_offset(span.start), span.len(), fault.code.as_str(), &message);
     }
 }

@@ -47,7 +47,7 @@ pub use batch::{
     ScatteredRecords, StridedRecords,
 };
 pub use code::RecordFaultCode;
-pub use decode::{FixedWidthDecoder, NextRecord};
+pub use decode::{FixedWidthDecoder, NextRecord, RecordLine};
 pub use error::Error;
 pub use fault::RecordFault;
 pub use json::{FixedDecodeSummary, decode_json};

@@ -1,6 +1,7 @@
 //! Faults of packets and messages.
 
 use std::fmt;
+use unitape_base::FrameFault;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,6 +61,12 @@ impl IexFault {
     #[cold]
     pub(super) fn new(code: IexFaultCode, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
+    }
+}
+
+impl FrameFault for IexFault {
+    fn code_word(&self) -> &'static str {
+        self.code.as_str()
     }
 }
 

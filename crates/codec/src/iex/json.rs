@@ -12,12 +12,14 @@
 
 use super::fault::{IexFault, IexFaultCode};
 use super::message::{IexFieldType, IexMessage, PRICE_PLACES};
-use super::packet::{GARBAGE_BYTES_MAX, IexFramer, IexPacketHeader, IexPacketPart, NextIexPacket};
+use super::packet::{GARBAGE_BYTES_MAX, IexFramer, IexPacketHeader, IexPacketPart};
 use crate::itch::price;
 use std::io::{Read, Write};
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, is_capture, udp};
 use unitape_base::json::{number, value};
-use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
+use unitape_base::{
+    DecodeInput, Error, FrameFault, FrameStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines,
+};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +44,7 @@ pub fn decode_json(input: &mut dyn Read, file_label: &str, out: &mut dyn Write) 
         writer: IexJsonWriter { lines: JsonLines::new(file_label), summary: IexSummary::default() },
     };
     let bytes = decode_lines(source, &mut decoder, out)?;
-    Ok(IexSummary { bytes, ..decoder.writer.summary })
+    Ok(IexSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Reads packets, of a capture or back to back, and writes lines of their messages.
@@ -52,7 +54,9 @@ struct IexLineDecoder {
 }
 
 impl LineDecoder for IexLineDecoder {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = IexFault;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<IexFault> {
         match &mut self.walker {
             Some(walker) => self.writer.record(walker, input),
             None => self.writer.packet(input),
@@ -74,13 +78,8 @@ struct IexJsonWriter {
 }
 
 impl IexJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.messages + self.summary.errors
-    }
-
     /// Decodes the next record of a capture.
-    fn record(&mut self, walker: &mut CaptureWalker, input: DecodeInput<'_>) -> DecodeStep {
+    fn record(&mut self, walker: &mut CaptureWalker, input: DecodeInput<'_>) -> FrameStep<IexFault> {
         let DecodeInput { bytes, offset, eof, base } = input;
         let rest = bytes.len() - offset;
         let fault = |detail: &str| IexFault::new(IexFaultCode::BadCapture, detail);
@@ -108,72 +107,72 @@ impl IexJsonWriter {
                 (packet.end, fault)
             }
             NextCaptureRecord::More if !eof => {
-                return DecodeStep::Incomplete { from: offset, need: bytes.len() + 1 };
+                return FrameStep::Incomplete { from: offset, need: bytes.len() + 1 };
             }
-            _ if rest == 0 && eof => return DecodeStep::End,
+            _ if rest == 0 && eof => return FrameStep::End,
             NextCaptureRecord::More => {
                 (bytes.len(), Some(fault("the capture ends in the middle of a record")))
             }
             NextCaptureRecord::Lost { .. } if rest < GARBAGE_BYTES_MAX && !eof => {
-                return DecodeStep::Incomplete { from: offset, need: offset + GARBAGE_BYTES_MAX };
+                return FrameStep::Incomplete { from: offset, need: offset + GARBAGE_BYTES_MAX };
             }
             NextCaptureRecord::Lost { reason } => (offset + rest.min(GARBAGE_BYTES_MAX), Some(fault(reason))),
         };
-        if let Some(fault) = fault {
-            self.fault(base, Span { start: offset, end }, &fault);
+        let span = Span { start: offset, end };
+        match fault {
+            Some(fault) => FrameStep::Bad { span, fault },
+            None => FrameStep::Skipped(span),
         }
-        DecodeStep::Decoded { end }
     }
 
     /// Decodes the payload of a datagram.
     fn payload(&mut self, bytes: &[u8], base: u64) {
         let mut offset = 0;
-        while let DecodeStep::Decoded { end } = self.packet(DecodeInput { bytes, offset, eof: true, base }) {
-            offset = end;
+        loop {
+            offset = match self.packet(DecodeInput { bytes, offset, eof: true, base }) {
+                FrameStep::Message(span) | FrameStep::Skipped(span) => span.end,
+                FrameStep::Bad { span, fault } => {
+                    self.fault(base, span, &fault);
+                    span.end
+                }
+                FrameStep::Incomplete { .. } | FrameStep::End => return,
+            };
         }
     }
 
     /// Decodes the next packet.
-    fn packet(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    fn packet(&mut self, input: DecodeInput<'_>) -> FrameStep<IexFault> {
         let DecodeInput { bytes, offset, eof, base } = input;
-        match IexFramer.frame(bytes, offset, eof) {
-            NextIexPacket::Message(packet) => {
-                for part in packet.parts(bytes) {
-                    match part {
-                        IexPacketPart::Message { span, sequence } => {
-                            let body = &bytes[span.start + 2..span.end];
-                            match checked(packet.header, body) {
-                                Ok(message) => {
-                                    let message_place = MessagePlace {
-                                        header: packet.header,
-                                        offset: base + span.start as u64,
-                                        sequence,
-                                    };
-                                    self.message(message_place, message, body.len());
-                                }
-                                Err(fault) => self.fault(base, span, &fault),
+        IexFramer.frame(bytes, offset, eof).map(|packet| {
+            for part in packet.parts(bytes) {
+                match part {
+                    IexPacketPart::Message { span, sequence } => {
+                        let body = &bytes[span.start + 2..span.end];
+                        match checked(packet.header, body) {
+                            Ok(message) => {
+                                let message_place = MessagePlace {
+                                    header: packet.header,
+                                    offset: base + span.start as u64,
+                                    sequence,
+                                };
+                                self.message(message_place, message, body.len());
                             }
-                        }
-                        IexPacketPart::Truncated { span, fault, .. } => self.fault(base, span, &fault),
-                        IexPacketPart::Behind(span) => {
-                            self.fault(base, span, &IexFault::new(IexFaultCode::Garbage, BEHIND));
+                            Err(fault) => self.fault(base, span, &fault),
                         }
                     }
+                    IexPacketPart::Truncated { span, fault, .. } => self.fault(base, span, &fault),
+                    IexPacketPart::Behind(span) => {
+                        self.fault(base, span, &IexFault::new(IexFaultCode::Garbage, BEHIND));
+                    }
                 }
-                DecodeStep::Decoded { end: packet.span.end }
             }
-            NextIexPacket::Bad { span, fault } => {
-                self.fault(base, span, &fault);
-                DecodeStep::Decoded { end: span.end }
-            }
-            NextIexPacket::Incomplete { from, need } => DecodeStep::Incomplete { from, need },
-            NextIexPacket::End => DecodeStep::End,
-        }
+            packet.span
+        })
     }
 
     fn message(&mut self, message_place: MessagePlace, message: IexMessage<'_>, length: usize) {
         let MessagePlace { header, offset, sequence } = message_place;
-        self.start(offset);
+        self.lines.begin(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
         let out = &mut self.lines.text;
         out.extend_from_slice(b",\"protocol\":\"");
@@ -220,13 +219,7 @@ impl IexJsonWriter {
     }
 
     fn fault(&mut self, base: u64, span: Span, fault: &IexFault) {
-        let (n, offset) = (self.items(), base + span.start as u64);
-        self.lines.fault(n, offset, span.len(), fault.code.as_str(), fault);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, offset: u64) {
-        self.lines.begin(self.items(), offset);
+        self.lines.fault(base + span.start as u64, span.len(), fault.code_word(), fault);
     }
 }
 

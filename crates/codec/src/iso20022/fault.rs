@@ -1,6 +1,7 @@
 //! Faults of a stretch of XML, in a few codes and a reason for people.
 
 use std::fmt;
+use unitape_base::FrameFault;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,6 +133,12 @@ impl IsoFault {
             IsoFaultKind::Mixed => IsoFaultCode::Mixed,
             IsoFaultKind::Twice(_) => IsoFaultCode::Repeated,
         }
+    }
+}
+
+impl FrameFault for IsoFault {
+    fn code_word(&self) -> &'static str {
+        self.code().as_str()
     }
 }
 

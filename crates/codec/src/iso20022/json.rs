@@ -12,14 +12,14 @@
 //!
 //! This is the only part of the module that reads and writes, through the reader and writer of the caller.
 
-use super::frame::{FramedIsoMessage, Iso20022Decoder, NextIsoMessage};
+use super::frame::{FramedIsoMessage, Iso20022Decoder};
 use super::parse::{ElementVisitor, MessageRoot};
 use super::value::ElementValueSpan;
 use super::{IsoFault, Span};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use unitape_base::json::value;
-use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, decode_lines};
+use unitape_base::{DecodeInput, Error, FrameStep, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +62,7 @@ pub fn decode_json(
         writer: IsoJsonWriter { lines: JsonLines::new(file_label), ..IsoJsonWriter::default() },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(IsoSummary { bytes, ..decoder.writer.summary })
+    Ok(IsoSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Reads messages, and writes their lines.
@@ -73,22 +73,15 @@ struct IsoLineDecoder {
 }
 
 impl LineDecoder for IsoLineDecoder {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = IsoFault;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<IsoFault> {
         let Self { decoder, leaves, writer } = self;
-        let span = match decoder.next(input.bytes, input.offset, input.eof, leaves) {
-            NextIsoMessage::Message(message) => {
-                let text = decoder.text(&message, input.bytes);
-                writer.message(input.base, &message, text, leaves);
-                message.span
-            }
-            NextIsoMessage::Bad { span, fault } => {
-                writer.fault(input.base, span, fault);
-                span
-            }
-            NextIsoMessage::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextIsoMessage::End => return DecodeStep::End,
-        };
-        DecodeStep::Decoded { end: span.end }
+        decoder.next(input.bytes, input.offset, input.eof, leaves).map(|message| {
+            writer.lines.begin(input.file_offset(message.span.start));
+            writer.message(&message, decoder.text(&message, input.bytes), leaves);
+            message.span
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -179,13 +172,7 @@ struct IsoJsonWriter {
 const AGAIN: u32 = u32::MAX;
 
 impl IsoJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.messages + self.summary.errors
-    }
-
-    fn message(&mut self, base: u64, message: &FramedIsoMessage, text: &[u8], leaves: &mut ElementCollector) {
-        self.start(base, message.span.start);
+    fn message(&mut self, message: &FramedIsoMessage, text: &[u8], leaves: &mut ElementCollector) {
         self.push_bytes(b",\"type\":");
         value(&mut self.lines.text, message.kind.name.slice(text));
         if !message.kind.variant.is_empty() {
@@ -235,16 +222,6 @@ impl IsoJsonWriter {
         }
         self.push_bytes(b"}}\n");
         self.summary.messages += 1;
-    }
-
-    fn fault(&mut self, base: u64, span: Span, fault: IsoFault) {
-        let (n, offset) = (self.items(), base + span.start as u64);
-        self.lines.fault(n, offset, span.len(), fault.code().as_str(), &fault);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, base: u64, offset: usize) {
-        self.lines.begin(self.items(), base + offset as u64);
     }
 
     #[inline]

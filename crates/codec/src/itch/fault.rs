@@ -1,6 +1,7 @@
 //! Faults of a message.
 
 use std::fmt;
+use unitape_base::FrameFault;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +58,12 @@ pub struct ItchFault {
 impl ItchFault {
     pub(super) const fn from_code(code: ItchFaultCode, letter: u8, field: &'static str) -> Self {
         Self { code, letter, stated: 0, field }
+    }
+}
+
+impl FrameFault for ItchFault {
+    fn code_word(&self) -> &'static str {
+        self.code.as_str()
     }
 }
 

@@ -11,11 +11,13 @@
 //! `docs/schema/decode-itch.schema.json`.
 
 use super::fault::ItchFault;
-use super::frame::{ItchFramer, NextItchFrame};
+use super::frame::ItchFramer;
 use super::message::{ItchFieldType, ItchMessage};
 use std::io::{Read, Write};
 use unitape_base::json::{number, value};
-use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
+use unitape_base::{
+    DecodeInput, Error, FrameFault, FrameStep, InputBuffer, JsonLines, LineDecoder, decode_lines,
+};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,7 +43,7 @@ pub fn decode_json(
     let writer = ItchJsonWriter { lines: JsonLines::new(file_label), summary: ItchSummary::default() };
     let mut decoder = ItchLineDecoder { framer, writer };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(ItchSummary { bytes, ..decoder.writer.summary })
+    Ok(ItchSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Frames messages, and writes their lines.
@@ -51,27 +53,21 @@ struct ItchLineDecoder {
 }
 
 impl LineDecoder for ItchLineDecoder {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = ItchFault;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<ItchFault> {
         let Self { framer, writer } = self;
-        let span = match framer.frame(input.bytes, input.offset, input.eof) {
-            NextItchFrame::Message(frame) => {
-                let offset = input.file_offset(frame.span.start);
-                match ItchMessage::of(frame.body(input.bytes)).map(|m| (m, m.check())) {
-                    Some((message, Ok(()))) => writer.message(offset, message),
-                    Some((_, Err(fault))) => writer.fault(offset, frame.span, fault),
-                    None => unreachable!("the framer gives messages of their type's length"),
+        framer.frame(input.bytes, input.offset, input.eof).map(|frame| {
+            let offset = input.file_offset(frame.span.start);
+            match ItchMessage::of(frame.body(input.bytes)).map(|m| (m, m.check())) {
+                Some((message, Ok(()))) => writer.message(offset, message),
+                Some((_, Err(fault))) => {
+                    writer.lines.fault(offset, frame.span.len(), fault.code_word(), &fault);
                 }
-                frame.span
+                None => unreachable!("the framer gives messages of their type's length"),
             }
-            NextItchFrame::Skipped(span) => span,
-            NextItchFrame::Bad { span, fault } => {
-                writer.fault(input.file_offset(span.start), span, fault);
-                span
-            }
-            NextItchFrame::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextItchFrame::End => return DecodeStep::End,
-        };
-        DecodeStep::Decoded { end: span.end }
+            frame.span
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -103,13 +99,8 @@ struct ItchJsonWriter {
 }
 
 impl ItchJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.messages + self.summary.errors
-    }
-
     fn message(&mut self, offset: u64, message: ItchMessage<'_>) {
-        self.start(offset);
+        self.lines.begin(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
         let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"");
@@ -145,16 +136,6 @@ impl ItchJsonWriter {
         }
         out.extend_from_slice(b"}}\n");
         self.summary.messages += 1;
-    }
-
-    fn fault(&mut self, offset: u64, span: Span, fault: ItchFault) {
-        let n = self.items();
-        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &fault);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, offset: u64) {
-        self.lines.begin(self.items(), offset);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Faults of a stretch of SWIFT bytes, in a few codes and a reason for people.
 
 use std::fmt;
+use unitape_base::FrameFault;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,6 +103,12 @@ impl SwiftFault {
             SwiftFault::TextBeforeTag { .. } => SwiftFaultCode::MalformedField,
             SwiftFault::NoEnd { .. } => SwiftFaultCode::TooLarge,
         }
+    }
+}
+
+impl FrameFault for SwiftFault {
+    fn code_word(&self) -> &'static str {
+        self.code().as_str()
     }
 }
 

@@ -17,14 +17,14 @@
 //! times the largest message in memory, however long the input is.
 
 use super::fault::{SwiftFault, ValueFault};
-use super::frame::{EnvelopeForm, FramedSwiftMessage, NextSwiftFrame, SwiftFramer};
+use super::frame::{EnvelopeForm, FramedSwiftMessage, SwiftFramer};
 use super::header::header;
 use super::parts::{self, SubfieldFormat, SwiftComponents};
 use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftMessageType, SwiftTag, sub_blocks};
 use super::value::{self, CalendarDay};
 use std::io::{Read, Write};
 use unitape_base::json::value as text;
-use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
+use unitape_base::{DecodeInput, Error, FrameStep, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,7 +79,7 @@ pub fn decode_json(
         },
     };
     let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
-    Ok(SwiftSummary { bytes, ..decoder.writer.summary })
+    Ok(SwiftSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Frames messages, and writes their lines.
@@ -90,21 +90,14 @@ struct SwiftLineDecoder<'f> {
 }
 
 impl LineDecoder for SwiftLineDecoder<'_> {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+    type Fault = SwiftFault;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<SwiftFault> {
         let Self { framer, fields, writer } = self;
-        let span = match fields.frame(framer, input.bytes, input.offset, input.eof) {
-            NextSwiftFrame::Message(message) => {
-                writer.message(input, &message, fields.as_slice());
-                message.span
-            }
-            NextSwiftFrame::Bad { span, fault } => {
-                writer.fault(input, span, fault);
-                span
-            }
-            NextSwiftFrame::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextSwiftFrame::End => return DecodeStep::End,
-        };
-        DecodeStep::Decoded { end: span.end }
+        fields.frame(framer, input.bytes, input.offset, input.eof).map(|message| {
+            writer.message(input, &message, fields.as_slice());
+            message.span
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -123,14 +116,9 @@ struct SwiftJsonWriter {
 }
 
 impl SwiftJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.messages + self.summary.errors
-    }
-
     fn message(&mut self, input: DecodeInput<'_>, message: &FramedSwiftMessage, fields: &[SwiftField]) {
         let buf = input.bytes;
-        self.start(input, message.span.start);
+        self.lines.begin(input.file_offset(message.span.start));
         let kind = SwiftMessageType::from_message(message, buf, fields);
         self.write_format(format_args!(",\"type\":\"{kind}\""));
         if let Some(variant) = variant(message, buf) {
@@ -324,16 +312,6 @@ impl SwiftJsonWriter {
         ));
         self.sub_blocks(content);
         self.lines.text.push(b'}');
-    }
-
-    fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: SwiftFault) {
-        let (n, offset) = (self.items(), input.file_offset(span.start));
-        self.lines.fault(n, offset, span.len(), fault.code().as_str(), &fault);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
-        self.lines.begin(self.items(), input.file_offset(offset));
     }
 
     fn write_format(&mut self, words: std::fmt::Arguments<'_>) {

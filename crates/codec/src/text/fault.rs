@@ -1,6 +1,7 @@
 //! Faults of a message of text, in a few codes and a reason for people.
 
 use std::fmt;
+use unitape_base::FrameFault;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,8 +105,10 @@ impl CharsetLabel {
 }
 
 impl TextFault {
+    /// Makes the fault that `detail` describes, at this offset in the bad bytes.
     #[cold]
-    pub(super) fn new(code: TextFaultCode, offset: usize, detail: &'static str) -> Self {
+    #[must_use]
+    pub fn new(code: TextFaultCode, offset: usize, detail: &'static str) -> Self {
         Self { code, offset: offset.try_into().unwrap_or(u32::MAX), detail, charset: None }
     }
 
@@ -116,6 +119,12 @@ impl TextFault {
             charset: Some(CharsetLabel::new(charset)),
             ..Self::new(TextFaultCode::BadUtf8, offset, detail)
         }
+    }
+}
+
+impl FrameFault for TextFault {
+    fn code_word(&self) -> &'static str {
+        self.code.as_str()
     }
 }
 

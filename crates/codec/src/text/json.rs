@@ -12,12 +12,10 @@
 //!
 //! This is the only part of the module that reads and writes, through the reader and writer of the caller.
 
-use super::{
-    HEAD_BYTES, NextTextMessage, PathValueKind, PathValues, Span, TextFault, TextMessage, TextMessageDecoder,
-};
+use super::{HEAD_BYTES, PathValueKind, PathValues, TextFault, TextMessage, TextMessageDecoder};
 use std::io::{Read, Write};
 use unitape_base::json::string;
-use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, decode_lines};
+use unitape_base::{DecodeInput, Error, FrameStep, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,7 +47,7 @@ pub fn decode_json(
     let writer = TextJsonWriter { lines: JsonLines::new(file_label), ..TextJsonWriter::default() };
     let mut decoder = TextLineDecoder { decoder, leaves: PathValues::default(), writer };
     let bytes = decode_lines(source, &mut decoder, out)?;
-    Ok(TextSummary { bytes, ..decoder.writer.summary })
+    Ok(TextSummary { bytes, errors: decoder.writer.lines.errors, ..decoder.writer.summary })
 }
 
 /// Reads messages, and writes their lines.
@@ -60,20 +58,13 @@ struct TextLineDecoder<'d, D> {
 }
 
 impl<D: TextMessageDecoder> LineDecoder for TextLineDecoder<'_, D> {
-    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
-        let span = match self.decoder.next(input.bytes, input.offset, input.eof, &mut self.leaves) {
-            NextTextMessage::Message(message) => {
-                self.writer.message(input.base, &message, &self.leaves);
-                message.span
-            }
-            NextTextMessage::Bad { span, fault } => {
-                self.writer.fault(input.base, span, fault);
-                span
-            }
-            NextTextMessage::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
-            NextTextMessage::End => return DecodeStep::End,
-        };
-        DecodeStep::Decoded { end: span.end }
+    type Fault = TextFault;
+
+    fn step(&mut self, input: DecodeInput<'_>) -> FrameStep<TextFault> {
+        self.decoder.next(input.bytes, input.offset, input.eof, &mut self.leaves).map(|message| {
+            self.writer.message(input, &message, &self.leaves);
+            message.span
+        })
     }
 
     fn lines(&mut self) -> &mut JsonLines {
@@ -95,13 +86,8 @@ struct TextJsonWriter {
 const AGAIN: u32 = u32::MAX;
 
 impl TextJsonWriter {
-    /// Lines written so far.
-    fn items(&self) -> u64 {
-        self.summary.messages + self.summary.errors
-    }
-
-    fn message(&mut self, base: u64, message: &TextMessage, leaves: &PathValues) {
-        self.start(base, message.span.start);
+    fn message(&mut self, input: DecodeInput<'_>, message: &TextMessage, leaves: &PathValues) {
+        self.lines.begin(input.file_offset(message.span.start));
         self.push_bytes(b",\"type\":");
         string(&mut self.lines.text, message.kind);
         if let Some(note) = leaves.charset_note() {
@@ -155,16 +141,6 @@ impl TextJsonWriter {
         }
         self.push_bytes(b"}}\n");
         self.summary.messages += 1;
-    }
-
-    fn fault(&mut self, base: u64, span: Span, fault: TextFault) {
-        let (n, offset) = (self.items(), base + span.start as u64);
-        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &fault);
-        self.summary.errors += 1;
-    }
-
-    fn start(&mut self, base: u64, offset: usize) {
-        self.lines.begin(self.items(), base + offset as u64);
     }
 
     fn push_bytes(&mut self, bytes: &[u8]) {

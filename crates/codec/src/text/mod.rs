@@ -40,6 +40,7 @@ mod undeclared;
 pub mod xml;
 
 use crate::charset::Charset;
+use crate::next_line;
 pub use fault::{CharsetLabel, TextFault, TextFaultCode};
 pub use json::{TextSummary, decode_json};
 pub use path_values::{ListEntry, PathValue, PathValueKind, PathValues};
@@ -62,6 +63,31 @@ pub trait TextMessageDecoder {
     /// Finds the message at `buf[offset..]`; `eof`: the input ends where `buf` does. The values of a message are put into
     /// `path_values`; after any other answer its contents have no meaning.
     fn next(&mut self, buf: &[u8], offset: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
+}
+
+/// Finds the line at `buf[from..]`, where no white space may be, and decodes it without the white space at its end.
+/// `decode` returns the type name of the message. A line of more than `bytes_max` bytes is refused.
+pub fn decode_line(
+    buf: &[u8],
+    from: usize,
+    eof: bool,
+    bytes_max: usize,
+    decode: impl FnOnce(&[u8]) -> Result<&'static str, TextFault>,
+) -> NextTextMessage {
+    let line = match next_line(buf, from, eof, bytes_max) {
+        NextFrame::Message(line) => line.span.slice(buf).trim_ascii_end(),
+        NextFrame::Bad { span, .. } => {
+            let fault = TextFault::new(TextFaultCode::TooLarge, 0, "a line without end");
+            return NextTextMessage::Bad { span, fault };
+        }
+        NextFrame::Incomplete { from, need } => return NextTextMessage::Incomplete { from, need },
+        NextFrame::End => return NextTextMessage::End,
+    };
+    let span = Span { start: from, end: from + line.len() };
+    match decode(line) {
+        Ok(kind) => NextTextMessage::Message(TextMessage { span, kind }),
+        Err(fault) => NextTextMessage::Bad { span, fault },
+    }
 }
 
 /// Refuses a piece of an input in UTF-16, of `most` bytes.

@@ -144,7 +144,8 @@ impl PathValues {
         self.charset_note.push_str(note);
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Removes all values.
+    pub fn clear(&mut self) {
         self.charset_note.clear();
         self.values.clear();
         self.entries.clear();
@@ -182,8 +183,11 @@ impl PathValues {
         Ok(())
     }
 
-    /// Puts a text.
-    pub(super) fn put_text(&mut self, path: &str, text: &str, offset: usize) -> Result<(), TextFault> {
+    /// Puts a text; `offset` is its offset in the message.
+    ///
+    /// # Errors
+    /// Fails if the message has too many values, or if the path is too long.
+    pub fn put_text(&mut self, path: &str, text: &str, offset: usize) -> Result<(), TextFault> {
         let mark = self.mark();
         self.text.push_str(text);
         self.push_value(path, mark, PathValueKind::Text, offset)

@@ -10,14 +10,14 @@
 
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
+use crate::formats::block_items::decode_lines;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
-use crate::formats::json_lines::{self, decode_lines};
 use crate::mapping::Mapping;
 use crate::reference::{InstrumentLookup, PlainInstruments};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use unitape_codec::events::{LineParseOptions, parse_line};
+use unitape_codec::events::{LINE_BYTES_MAX, LineParseOptions, parse_line};
 use unitape_model::{Dictionary, flags};
 
 /// The format's word.
@@ -89,10 +89,6 @@ impl ByteFormat for ClockFormat {
     fn decoder(&self, _mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(ClockDecoder))
     }
-
-    fn cut(&self, buf: &[u8]) -> usize {
-        json_lines::cut(buf)
-    }
 }
 
 #[derive(Debug)]
@@ -100,7 +96,9 @@ struct ClockDecoder;
 
 impl FormatDecoder for ClockDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, dictionary));
+        decode_lines(block, source, LINE_BYTES_MAX, |block, line, origin| {
+            decode_line(block, line, origin, dictionary);
+        });
     }
 }
 

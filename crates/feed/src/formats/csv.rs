@@ -11,7 +11,7 @@ mod needs;
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::block_items::{BlockStep, decode_items};
+use crate::formats::block_items::decode_items;
 use crate::formats::file_name::FileNamePart;
 use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use unitape_codec::csv::{CsvFault, CsvLayout, CsvRowDecoder, NextCsvRow};
+use unitape_codec::csv::{CsvFault, CsvLayout, CsvRowDecoder, CsvRowKind};
 use unitape_model::Dictionary;
 
 /// Decodes blocks of rows; one per worker and feed.
@@ -161,10 +161,6 @@ impl ByteFormat for CsvFormat {
         Ok(Box::new(CsvDecoder::new(mapping, self.layout.clone())?))
     }
 
-    fn cut(&self, buf: &[u8]) -> usize {
-        CsvRowDecoder::cut(buf)
-    }
-
     fn head_bytes(&self) -> usize {
         self.layout.head_bytes()
     }
@@ -246,50 +242,40 @@ impl FormatDecoder for CsvDecoder {
         } else {
             self.decoder.read_header(header);
         }
-        decode_items(block, |block, bytes, offset| {
-            let (span, end) = match self.decoder.next(bytes, offset, block.base, block.eof) {
-                NextCsvRow::Header { span, end } => {
-                    block.end_ignored();
-                    (span, end)
-                }
-                NextCsvRow::Row { span, end } => {
-                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    let raw = span.slice(bytes);
-                    let fields = FixedRecordView {
-                        raw,
-                        record: self.decoder.record(raw),
-                        layout: self.decoder.layout().row(),
-                        values: self.decoder.values(),
-                        kind: &self.kind,
-                        row_decoder: Some(&self.decoder),
-                        day: self.decoder.day(),
-                        file_name: &name,
-                        file_parts: &file_parts,
-                    };
-                    self.mapper.message(block, &fields, origin, dictionary);
-                    (span, end)
-                }
-                NextCsvRow::Trailer { span, end, count } => {
-                    let headers = self.decoder.header_rows();
-                    match count.and_then(|n| block.claim(n, headers, before)) {
-                        Some(actual_count) => {
-                            let fault = CsvFault::count(count.unwrap_or(0), actual_count);
-                            let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                            self.refuse(block, origin, span.slice(bytes), fault);
-                        }
-                        None => block.end_ignored(),
+        decode_items(block, source, |block, bytes, offset| {
+            let next = self.decoder.next(bytes, offset, block.base, block.eof);
+            next.map(|row| {
+                let (raw, origin) = (row.span.slice(bytes), block.origin(source, row.span));
+                match row.content {
+                    Ok(CsvRowKind::Header) => block.end_ignored(),
+                    Ok(CsvRowKind::Row) => {
+                        let fields = FixedRecordView {
+                            raw,
+                            record: self.decoder.record(raw),
+                            layout: self.decoder.layout().row(),
+                            values: self.decoder.values(),
+                            kind: &self.kind,
+                            row_decoder: Some(&self.decoder),
+                            day: self.decoder.day(),
+                            file_name: &name,
+                            file_parts: &file_parts,
+                        };
+                        self.mapper.message(block, &fields, origin, dictionary);
                     }
-                    (span, end)
+                    Ok(CsvRowKind::Trailer(count)) => {
+                        let headers = self.decoder.header_rows();
+                        match count.and_then(|n| block.claim(n, headers, before)) {
+                            Some(actual_count) => {
+                                let fault = CsvFault::count(count.unwrap_or(0), actual_count);
+                                self.refuse(block, origin, raw, fault);
+                            }
+                            None => block.end_ignored(),
+                        }
+                    }
+                    Err(fault) => self.refuse(block, origin, raw, fault),
                 }
-                NextCsvRow::Bad { span, fault, end } => {
-                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    self.refuse(block, origin, span.slice(bytes), fault);
-                    (span, end)
-                }
-                NextCsvRow::Incomplete { from, .. } => return BlockStep::Incomplete(from),
-                NextCsvRow::End => return BlockStep::End,
-            };
-            BlockStep::Item(span.start..end)
+                row.with_terminator()
+            })
         });
     }
 

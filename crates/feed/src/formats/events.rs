@@ -4,14 +4,14 @@ use crate::account::says_sum_differs;
 use crate::block::affected_books::{AffectedBooks, changes_books};
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
+use crate::formats::block_items::decode_lines;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
-use crate::formats::json_lines::{self, decode_lines};
 use crate::mapping::Mapping;
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use unitape_codec::events::{LineParseOptions, ParsedEventLine, parse_line};
+use unitape_codec::events::{LINE_BYTES_MAX, LineParseOptions, ParsedEventLine, parse_line};
 use unitape_model::{Dictionary, Event, EventKind, UnixNanos, flags};
 
 /// The format's word.
@@ -39,21 +39,21 @@ impl ByteFormat for EventLinesFormat {
             Some(reference) => Box::new(ReferenceLookup::new(reference)),
         })
     }
-
-    fn cut(&self, buf: &[u8]) -> usize {
-        json_lines::cut(buf)
-    }
 }
 
 impl FormatDecoder for PlainInstruments {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, dictionary, self));
+        decode_lines(block, source, LINE_BYTES_MAX, |block, line, origin| {
+            decode_line(block, line, origin, dictionary, self);
+        });
     }
 }
 
 impl FormatDecoder for ReferenceLookup {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, dictionary, self));
+        decode_lines(block, source, LINE_BYTES_MAX, |block, line, origin| {
+            decode_line(block, line, origin, dictionary, self);
+        });
     }
 }
 

@@ -48,8 +48,10 @@ pub trait ByteFormat: Debug + Send + Sync {
         self.decoder(mapping).map(drop)
     }
 
-    /// Guesses an offset in `buf` with only whole messages before it.
-    fn cut(&self, buf: &[u8]) -> usize;
+    /// Guesses an offset in `buf` with only whole messages before it: by default, after the last line end.
+    fn cut(&self, buf: &[u8]) -> usize {
+        memchr::memrchr(b'\n', buf).map_or(0, |offset| offset + 1)
+    }
 
     /// Returns how the decoder farm may cut the format into blocks.
     fn statefulness(&self) -> Statefulness {

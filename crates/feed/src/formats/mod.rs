@@ -5,7 +5,7 @@
 //! | `format` | what a format is: [`format::ByteFormat`] cuts bytes, [`format::FormatDecoder`] decodes them |
 //! | `csv`, `events`, `fast`, `fix`, `fixed`, `iex`, `iso20022`, `itch`, `swift`, `text` | one format each, or a family |
 //! | `clock` | ticks that a run writes itself |
-//! | `json_lines` | the lines of a block, for `events` and `clock` |
+//! | `block_items` | the loops over the messages and the lines of a block |
 //! | `registry` | all of them by name, and how their mappings are loaded |
 //! | `decoder` | a block of bytes becomes a block of events, whatever the format |
 //! | `datagram_session` | numbers of messages in datagrams: gaps, duplicates |
@@ -29,7 +29,6 @@ pub mod fragments;
 pub mod iex;
 pub mod iso20022;
 pub mod itch;
-pub mod json_lines;
 pub mod registry;
 pub mod stamp;
 pub mod swift;

@@ -25,8 +25,9 @@
 //!
 //! **To add a format:** a module in `formats` that implements both traits, frames its bytes as a
 //! [`FormatDecoder`](crate::formats::format::FormatDecoder) and calls [`MessageMapper::message`](super::MessageMapper::message) for each
-//! message; a line in `formats::registry`; its mappings, where some are shipped, in `mappings/` and in `built_in`.
-//! `examples/formats/ltsv.patch` adds one.
+//! message; a line in `formats::registry`; its mappings, where some are shipped, in `mappings/` and in `built_in`. A
+//! format whose messages are text values by name needs only a decoder of them, as a
+//! [`TextFormat`](crate::formats::text::TextFormat): `examples/formats/ltsv.patch` adds one.
 
 use crate::block::BlockNameResolver;
 use crate::block::numbers::SequenceEffect;

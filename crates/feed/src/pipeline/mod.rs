@@ -8,8 +8,7 @@
 //! | `begin`, `source_check` | what the tape knows of the sources, and what is there now |
 //! | `consolidate`, `run` | all of it, once or until it is stopped |
 //! | `masters` | reference data out of master files |
-//! | `merge` | tapes of one feed each become one tape, while they are written |
-//! | `tape_merge` | tapes of any contents become one tape |
+//! | `merge` | tapes become one tape: finished ones, or segments while they are written |
 //! | `walk`, `explain` | a file decoded by itself; what a mapping does with each message of a sample, and why |
 //! | `source_decoder` | one worker's part, for benches and tests |
 
@@ -28,5 +27,4 @@ pub mod run;
 pub mod sequence;
 pub mod source_check;
 pub mod source_decoder;
-pub mod tape_merge;
 pub mod walk;

@@ -2,12 +2,13 @@
 
 use crate::error::Error;
 use crate::formats::format::Format;
-use crate::formats::text::{TextKind, has_paths};
+use crate::formats::text::{TextFormat, has_paths};
 use crate::formats::{csv as csv_format, fixed as fixed_format};
 use crate::mapping::Mapping;
 use crate::sources::open::first_bytes;
 use std::path::Path;
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, is_capture, udp};
+use unitape_codec::csv::{CsvRowDecoder, CsvRowKind, NextCsvRow};
 use unitape_codec::fixed::{FixedWidthDecoder, NextRecord};
 use unitape_codec::swift_mt::{EnvelopeForm, NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer};
 use unitape_codec::text::{mail, xml};
@@ -99,7 +100,7 @@ fn jsonl(text: &[u8]) -> Option<Format> {
         return None;
     }
     let asks = |m: &Mapping| m.format == "jsonl" && !m.detect.contains.is_empty();
-    let has = |m: &Mapping| has_paths(TextKind::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
+    let has = |m: &Mapping| has_paths(TextFormat::JSONL, text, &m.detect.contains, &["kind", "rec"]);
     let best =
         Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
     Format::from_mapping(best.clone()).ok()
@@ -156,8 +157,8 @@ fn fixed(head: &[u8]) -> Option<Format> {
         let mut offset = 0;
         for _ in 0..RECORDS_LOOKED_AT {
             match decoder.next(head, offset, 0, false) {
-                NextRecord::Record { end, .. } => offset = end,
-                NextRecord::Bad { .. } => return None,
+                NextRecord::Message(record) if record.content.is_err() => return None,
+                NextRecord::Message(record) => offset = record.end,
                 NextRecord::Incomplete { .. } | NextRecord::End => break,
             }
         }
@@ -171,9 +172,9 @@ fn csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
     let fits = csv.filter_map(|mapping| {
         let layout = csv_format::mapped_layout(mapping).ok()?;
-        let mut decoder = unitape_codec::csv::CsvRowDecoder::new(layout.clone());
+        let mut decoder = CsvRowDecoder::new(layout.clone());
         match decoder.next(head, 0, 0, false) {
-            unitape_codec::csv::NextCsvRow::Header { .. } => {}
+            NextCsvRow::Message(row) if row.content == Ok(CsvRowKind::Header) => {}
             _ => return None,
         }
         let names = decoder.names();
@@ -208,7 +209,7 @@ fn is_swift(text: &[u8]) -> bool {
 /// Returns whether the text starts with a postmark, or with a header that has a date and a sender.
 fn is_mail(text: &[u8]) -> bool {
     let wanted = ["date".to_owned(), "from[].email".to_owned()];
-    has_paths(TextKind::Mail, text, &wanted, &[]) || mail::has_header(text)
+    has_paths(TextFormat::MAIL, text, &wanted, &[]) || mail::has_header(text)
 }
 
 /// Returns the shipped mapping for news in XML with this root.

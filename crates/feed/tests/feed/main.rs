@@ -16,6 +16,7 @@ mod iex;
 mod iso20022;
 mod itch;
 mod itch_books;
+mod merge;
 mod partial_quotes;
 mod restarts;
 mod sums;

@@ -146,10 +146,7 @@ fn lead(text: Option<&str>) -> Result<ClockLeadLimits, CommandFailure> {
 }
 
 /// Consolidates with a progress bar.
-pub fn run_with_progress(
-    dir: &Path,
-    options: ConsolidateOptions<'_>,
-) -> Result<RunOutcome, unitape_feed::Error> {
+fn run_with_progress(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOutcome, unitape_feed::Error> {
     let progress = options.progress.clone();
     // Relaxed throughout: figures for people.
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));

@@ -442,16 +442,6 @@ fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
     CommandOutcome::Flawed
 }
 
-/// Replays the tape in `dir` from its oldest frame to its present end.
-pub fn watch_tape(
-    dir: &Path,
-    selection: &ScenarioSelection,
-    sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
-) -> Result<ReplaySummary, CommandFailure> {
-    let watched = replay_part(dir, selection, &EventSelection::default(), ReadArgs::default(), sink)?;
-    Ok(watched.summary())
-}
-
 /// Replays a part of a tape, with or without checks.
 fn replay_part(
     dir: &Path,

@@ -15,5 +15,6 @@ mod monitor;
 mod peers;
 mod retain;
 mod rounds;
+mod segments;
 mod ticks;
 mod waits;

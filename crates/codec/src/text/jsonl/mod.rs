@@ -209,38 +209,18 @@ impl TextMessageDecoder for JsonlDecoder {
                 NextTextMessage::Incomplete { from, need: from + 1 }
             };
         }
-        let rest = &buf[from..];
-        match EndPadding::check(rest, eof) {
+        match EndPadding::check(&buf[from..], eof) {
             EndPadding::No => {}
             EndPadding::Is => return NextTextMessage::End,
             EndPadding::Undecided => {
                 return NextTextMessage::Incomplete { from, need: buf.len() + 1 };
             }
         }
-        let end = match memchr::memchr(b'\n', &rest[..rest.len().min(self.max_line + 1)]) {
-            Some(n) => from + n,
-            None if rest.len() > self.max_line => {
-                // A piece of fixed size, so that the result does not depend on where the buffer ends; the rest of the
-                // line is no object either.
-                let span = Span { start: from, end: from + self.max_line };
-                return NextTextMessage::Bad {
-                    span,
-                    fault: TextFault::new(TextFaultCode::TooLarge, 0, "a line without end"),
-                };
-            }
-            None if eof => buf.len(),
-            None => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
-        };
-        let line = buf[from..end].trim_ascii_end();
-        let span = Span { start: from, end: from + line.len() };
-        leaves.clear();
-        match walk::line(line, self.fallback, leaves) {
-            Ok(()) => {
-                let kind = if line.first() == Some(&b'[') { LIST_KIND } else { KIND };
-                NextTextMessage::Message(TextMessage { span, kind })
-            }
-            Err(fault) => NextTextMessage::Bad { span, fault: with_bare_return(line, fault) },
-        }
+        super::decode_line(buf, from, eof, self.max_line, |line| {
+            leaves.clear();
+            walk::line(line, self.fallback, leaves).map_err(|fault| with_bare_return(line, fault))?;
+            Ok(if line.first() == Some(&b'[') { LIST_KIND } else { KIND })
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::naive;
 use super::naive::{NaiveRow, RowContent};
-use crate::csv::{CsvLayout, CsvRowDecoder, NextCsvRow};
+use crate::csv::{CsvLayout, CsvRowDecoder, CsvRowKind, NextCsvRow};
 use crate::fixed::ColumnValue;
 use std::sync::Arc;
 
@@ -70,10 +70,21 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
     loop {
         let buf = &input[start..end];
         let next = decoder.next(buf, offset, start as u64, end == input.len());
-        let (span, next_offset, outcome) = match next {
-            NextCsvRow::Header { span, end } => (span, end, Ok(RowContent::Header(decoder.names().to_vec()))),
-            NextCsvRow::Row { span, end } => {
-                let record = decoder.record(span.slice(buf));
+        let row = match next {
+            NextCsvRow::Message(row) => row,
+            NextCsvRow::Incomplete { from, need } => {
+                assert!(need > buf.len(), "more is asked for than is there");
+                start += from;
+                offset = 0;
+                end = (start + need).max(end + piece).min(input.len());
+                continue;
+            }
+            NextCsvRow::End => return out,
+        };
+        let outcome = match row.content {
+            Ok(CsvRowKind::Header) => Ok(RowContent::Header(decoder.names().to_vec())),
+            Ok(CsvRowKind::Row) => {
+                let record = decoder.record(row.span.slice(buf));
                 let mut fields = Vec::new();
                 let columns = decoder.layout().row().columns().iter();
                 for (column, value) in columns.zip(decoder.values()) {
@@ -86,27 +97,19 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
                 let extra_fields =
                     decoder.extra_values(record).map(|(name, text)| (name.to_owned(), text.to_vec()));
                 fields.extend(extra_fields);
-                (span, end, Ok(RowContent::Row(fields)))
+                Ok(RowContent::Row(fields))
             }
-            NextCsvRow::Trailer { span, end, count } => {
-                assert!(decoder.trailer(decoder.record(span.slice(buf))).count() > 0);
-                (span, end, Ok(RowContent::Trailer(count)))
+            Ok(CsvRowKind::Trailer(count)) => {
+                assert!(decoder.trailer(decoder.record(row.span.slice(buf))).count() > 0);
+                Ok(RowContent::Trailer(count))
             }
-            NextCsvRow::Bad { span, fault, end } => {
-                assert!(!decoder.explain(&fault, span.slice(buf)).is_empty());
-                assert!(end > offset, "it makes progress");
-                (span, end, Err(fault.code.as_str()))
+            Err(fault) => {
+                assert!(!decoder.explain(&fault, row.span.slice(buf)).is_empty());
+                assert!(row.end > offset, "it makes progress");
+                Err(fault.code.as_str())
             }
-            NextCsvRow::Incomplete { from, need } => {
-                assert!(need > buf.len(), "more is asked for than is there");
-                start += from;
-                offset = 0;
-                end = (start + need).max(end + piece).min(input.len());
-                continue;
-            }
-            NextCsvRow::End => return out,
         };
-        out.push(NaiveRow { offset: start + span.start, length: span.len(), outcome });
-        offset = next_offset;
+        out.push(NaiveRow { offset: start + row.span.start, length: row.span.len(), outcome });
+        offset = row.end;
     }
 }

@@ -6,6 +6,7 @@ use crate::fixed::{
     NumberKind, RecordBatch, RecordFramer, StridedRecords,
 };
 use std::sync::Arc;
+use unitape_base::FramedLine;
 
 /// Every kind of column, every sign, dates and times of three origins, a header and a trailer.
 pub const ALL: &str = r#"
@@ -149,15 +150,10 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
             // Not the first of a file.
             let next = decoder.next(input, offset, 1, true);
             match next {
-                NextRecord::Record { span, kind, end } => {
-                    let actual = FramedRecord { length: span.len() as u32, end: end as u32, kind };
-                    assert_eq!((span.start, actual), (offset, *framed));
-                }
-                NextRecord::Bad { span, end, .. } => {
-                    assert_eq!(
-                        (span.start, span.len(), end),
-                        (offset, framed.length as usize, framed.end as usize)
-                    );
+                NextRecord::Message(line) => {
+                    let kind = line.content.unwrap_or(framed.kind);
+                    let actual = FramedRecord { length: line.span.len() as u32, end: line.end as u32, kind };
+                    assert_eq!((line.span.start, actual), (offset, *framed));
                 }
                 other => panic!("{other:?} at {offset}, where a record was framed"),
             }
@@ -174,7 +170,7 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
         }
         if count == 0 {
             match decoder.next(input, offset, 1, true) {
-                NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => offset = end,
+                NextRecord::Message(line) => offset = line.end,
                 NextRecord::Incomplete { .. } | NextRecord::End => return,
             }
         }
@@ -190,7 +186,10 @@ fn same_values(
 ) {
     for (lane, start) in starts.iter().enumerate().filter(|(lane, _)| good >> lane & 1 == 1) {
         let next = decoder.next(input, *start as usize, 1, true);
-        assert!(matches!(next, NextRecord::Record { .. }), "{next:?} at {start}, said to be good");
+        assert!(
+            matches!(next, NextRecord::Message(FramedLine { content: Ok(_), .. })),
+            "{next:?} at {start}, said to be good"
+        );
         for (i, value) in decoder.values().iter().enumerate() {
             let Some((op_index, numbers)) = columns.find(i as u16) else { continue };
             let n = columns.values(op_index)[lane];
@@ -217,29 +216,29 @@ pub fn fast(
     loop {
         let buf = &input[start..end];
         match decoder.next(buf, offset, start as u64, end == input.len()) {
-            NextRecord::Record { span, kind, end } => {
-                let record = &layout.records()[usize::from(kind)];
-                let raw = decoder.record(span.slice(buf));
-                let mut fields = Vec::new();
-                for (column, value) in record.columns().iter().zip(decoder.values()) {
-                    if *value != ColumnValue::None && column.is_output() {
-                        let mut text = Vec::new();
-                        value.write(raw, column.collapses_blanks(), &mut text);
-                        fields.push((column.name().to_owned(), text));
+            NextRecord::Message(line) => {
+                let outcome = match line.content {
+                    Ok(kind) => {
+                        let record = &layout.records()[usize::from(kind)];
+                        let raw = decoder.record(line.span.slice(buf));
+                        let mut fields = Vec::new();
+                        for (column, value) in record.columns().iter().zip(decoder.values()) {
+                            if *value != ColumnValue::None && column.is_output() {
+                                let mut text = Vec::new();
+                                value.write(raw, column.collapses_blanks(), &mut text);
+                                fields.push((column.name().to_owned(), text));
+                            }
+                        }
+                        Ok((record.name().to_owned(), fields))
                     }
-                }
-                let outcome = Ok((record.name().to_owned(), fields));
-                out.push(naive::NaiveRecord { offset: start + span.start, length: span.len(), outcome });
-                offset = end;
-            }
-            NextRecord::Bad { span, fault, end } => {
-                assert!(!fault.text(layout, span.slice(buf)).is_empty());
-                out.push(naive::NaiveRecord {
-                    offset: start + span.start,
-                    length: span.len(),
-                    outcome: Err(fault.code),
-                });
-                offset = end;
+                    Err(fault) => {
+                        assert!(!fault.text(layout, line.span.slice(buf)).is_empty());
+                        Err(fault.code)
+                    }
+                };
+                let (offset_in_file, length) = (start + line.span.start, line.span.len());
+                out.push(naive::NaiveRecord { offset: offset_in_file, length, outcome });
+                offset = line.end;
             }
             NextRecord::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");

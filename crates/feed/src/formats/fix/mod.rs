@@ -5,7 +5,7 @@ mod groups;
 use crate::block::numbers::SequenceEffect;
 use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
-use crate::formats::block_items::{BlockStep, decode_items, refuse_item};
+use crate::formats::block_items::{decode_items, refuse_item};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     Dialect, EntryCursor, EntryStep, LeniencyConfig, Mapping, MappingExplainer, MappingPlan, MessageMapper,
@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use unitape_base::FrameStep;
 use unitape_base::digits::parse_u64;
 use unitape_base::toml::suggest_word;
 use unitape_codec::fix::{
@@ -193,29 +194,21 @@ impl FixDecoder {
 
 impl FormatDecoder for FixDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        decode_items(block, |block, bytes, offset| {
-            let span = match self.tokens.frame(&self.framer, bytes, offset, block.eof) {
-                NextFixFrame::Message(message) => {
-                    let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-                    self.message(block, message.span.slice(bytes), origin, dictionary);
-                    message.span
-                }
+        decode_items(block, source, |block, bytes, offset| {
+            match self.tokens.frame(&self.framer, bytes, offset, block.eof) {
                 NextFixFrame::Bad { span, fault } => {
-                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    refuse_item(block, origin, span.slice(bytes), fault.code().as_str(), &fault);
+                    refuse_item(block, block.origin(source, span), span.slice(bytes), &fault);
                     if let (Some(kind), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
                         unit.kind = kind;
                     }
-                    span
+                    FrameStep::Message(span)
                 }
-                NextFixFrame::Skipped(span) => {
-                    block.end_ignored();
-                    span
-                }
-                NextFixFrame::Incomplete { from, .. } => return BlockStep::Incomplete(from),
-                NextFixFrame::End => return BlockStep::End,
-            };
-            BlockStep::Item(span.start..span.end)
+                next => next.map(|message| {
+                    let origin = block.origin(source, message.span);
+                    self.message(block, message.span.slice(bytes), origin, dictionary);
+                    message.span
+                }),
+            }
         });
     }
 

@@ -208,10 +208,26 @@ impl FixedRecordsDecoder {
     ) -> Option<usize> {
         let layout = self.decoder.layout().clone();
         let headers = u64::from(layout.head_bytes() > 0);
-        let (span, end) = match self.decoder.next(bytes, start, block.base, block.eof) {
-            NextRecord::Record { span, kind, end } => {
-                let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                let raw = span.slice(bytes);
+        let line = match self.decoder.next(bytes, start, block.base, block.eof) {
+            NextRecord::Message(line) => line,
+            NextRecord::Incomplete { from, .. } => {
+                block.decoded = from;
+                return None;
+            }
+            NextRecord::End => {
+                block.decoded = bytes.len();
+                if let Some(stated) = self.decoder.header_count()
+                    && let Some(actual_count) = block.claim(stated, headers, before)
+                {
+                    let origin = MessageOrigin { source, offset: block.base + bytes.len() as u64 };
+                    refuse(block, origin, &[], RecordFault::count(stated, actual_count), &layout);
+                }
+                return None;
+            }
+        };
+        let (raw, origin) = (line.span.slice(bytes), block.origin(source, line.span));
+        match line.content {
+            Ok(kind) => {
                 let stated = self.decoder.trailer_count(kind);
                 match stated.and_then(|n| block.claim(n, headers, before)) {
                     Some(actual_count) => {
@@ -233,30 +249,11 @@ impl FixedRecordsDecoder {
                         self.mapper.message(block, &fields, origin, dictionary);
                     }
                 }
-                (span, end)
             }
-            NextRecord::Bad { span, fault, end } => {
-                let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                refuse(block, origin, span.slice(bytes), fault, &layout);
-                (span, end)
-            }
-            NextRecord::Incomplete { from, .. } => {
-                block.decoded = from;
-                return None;
-            }
-            NextRecord::End => {
-                block.decoded = bytes.len();
-                if let Some(stated) = self.decoder.header_count()
-                    && let Some(actual_count) = block.claim(stated, headers, before)
-                {
-                    let origin = MessageOrigin { source, offset: block.base + bytes.len() as u64 };
-                    refuse(block, origin, &[], RecordFault::count(stated, actual_count), &layout);
-                }
-                return None;
-            }
-        };
-        block.progress(block.base + span.start as u64, block.base + end as u64);
-        Some(end)
+            Err(fault) => refuse(block, origin, raw, fault, &layout),
+        }
+        block.progress(origin.offset, block.base + line.end as u64);
+        Some(line.end)
     }
 }
 

@@ -23,6 +23,7 @@ pub use config::IexConfig;
 use crate::block::affected_books::AffectedBooks;
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
+use crate::formats::block_items::{decode_items, refuse_item};
 use crate::formats::datagram_session::DatagramSession;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Mapping, MessageRefusal};
@@ -33,8 +34,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use unitape_codec::iex::{
-    IexFault, IexFramer, IexMessage, IexPacket, IexPacketHeader, IexPacketPart, IexProtocol, NextIexPacket,
-    symbol_name,
+    IexFault, IexFramer, IexMessage, IexPacket, IexPacketHeader, IexPacketPart, IexProtocol, symbol_name,
 };
 use unitape_model::Dictionary;
 
@@ -155,32 +155,16 @@ impl IexDecoder {
     }
 
     /// Decodes the packets of a datagram, or of a stream; returns where it is.
-    fn packets<I: InstrumentLookup>(
-        &mut self,
-        block: &mut Block,
-        bytes: &[u8],
-        mut context: DecodeContext<'_, I>,
-    ) -> usize {
-        let (mut offset, base) = (0, block.base);
-        loop {
-            let span = match IexFramer.frame(bytes, offset, block.eof) {
-                NextIexPacket::Message(packet) => {
-                    match block.is_retry {
-                        true => self.retry(block, bytes, packet, &mut context),
-                        false => self.packet(block, bytes, packet, &mut context),
-                    }
-                    packet.span
+    fn packets<I: InstrumentLookup>(&mut self, block: &mut Block, mut context: DecodeContext<'_, I>) {
+        decode_items(block, context.source, |block, bytes, offset| {
+            IexFramer.frame(bytes, offset, block.eof).map(|packet| {
+                match block.is_retry {
+                    true => self.retry(block, bytes, packet, &mut context),
+                    false => self.packet(block, bytes, packet, &mut context),
                 }
-                NextIexPacket::Bad { span, fault } => {
-                    refuse(block, context.source, base + span.start as u64, span.slice(bytes), &fault);
-                    span
-                }
-                NextIexPacket::Incomplete { from, .. } => return from,
-                NextIexPacket::End => return bytes.len(),
-            };
-            block.progress(base + span.start as u64, base + span.end as u64);
-            offset = span.end;
-        }
+                packet.span
+            })
+        });
     }
 
     fn packet<I: InstrumentLookup>(
@@ -234,7 +218,7 @@ impl IexDecoder {
                     n += 1;
                 }
                 IexPacketPart::Truncated { span, fault, .. } => {
-                    refuse(block, source, block.base + span.start as u64, span.slice(bytes), &fault);
+                    refuse_item(block, block.origin(source, span), span.slice(bytes), &fault);
                 }
                 IexPacketPart::Behind(span) => {
                     let offset = block.base + span.start as u64;
@@ -321,20 +305,17 @@ impl IexDecoder {
 
 impl FormatDecoder for IexDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        block.decoded = match self.reference.take() {
+        match self.reference.take() {
             None => {
                 let instruments = &mut PlainInstruments;
-                self.packets(block, &bytes, DecodeContext { source, dictionary, instruments })
+                self.packets(block, DecodeContext { source, dictionary, instruments });
             }
             Some(mut reference) => {
                 let instruments = &mut reference;
-                let decoded = self.packets(block, &bytes, DecodeContext { source, dictionary, instruments });
+                self.packets(block, DecodeContext { source, dictionary, instruments });
                 self.reference = Some(reference);
-                decoded
             }
-        };
-        block.bytes = bytes;
+        }
     }
 
     fn begin_source(&mut self) {
@@ -359,8 +340,3 @@ fn checked<'m>(input: &IexMessageInput<'m>) -> Result<IexMessage<'m>, IexFault> 
 
 /// Bytes of the length before a message.
 const LENGTH_BYTES: usize = 2;
-
-#[cold]
-fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &IexFault) {
-    block.quarantine(source, offset, raw, fault.code.as_str(), &fault.to_string());
-}

@@ -38,6 +38,7 @@ pub(super) use config::phases_of;
 use crate::block::affected_books::AffectedBooks;
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
+use crate::formats::block_items::{decode_items, refuse_item};
 use crate::formats::datagram_session::DatagramSession;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Mapping, MessageRefusal};
@@ -194,33 +195,35 @@ impl ItchDecoder {
     fn bytes<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
-        bytes: &[u8],
         origin: ItchMessageOrigin,
         dictionary: &Dictionary,
         lookup: &mut I,
-    ) -> usize {
+    ) {
         match self.config.framing {
-            ItchFramingConfig::Mold => self.packet(block, bytes, origin, dictionary, lookup),
+            ItchFramingConfig::Mold => {
+                let bytes = std::mem::take(&mut block.bytes);
+                block.decoded = self.packet(block, &bytes, origin, dictionary, lookup);
+                block.bytes = bytes;
+            }
             ItchFramingConfig::Length | ItchFramingConfig::Soup => {
-                self.stream(block, bytes, origin, dictionary, lookup)
+                self.stream(block, origin, dictionary, lookup);
             }
         }
     }
 
-    /// Decodes a stream of messages; returns the offset where it stopped.
+    /// Decodes a stream of messages.
     fn stream<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
-        bytes: &[u8],
         origin: ItchMessageOrigin,
         dictionary: &Dictionary,
         lookup: &mut I,
-    ) -> usize {
-        let (mut start, mut lookahead, base) = (0, 0, block.base);
+    ) {
+        let mut lookahead = 0;
         let batches = self.orders.is_none()
             && self.config.framing == ItchFramingConfig::Length
             && (self.images.ready && !self.slow && origin.midnight != NO_DAY);
-        loop {
+        decode_items(block, origin.source, |block, bytes, mut start| {
             if batches {
                 start = self.batch(block, bytes, start, origin);
             }
@@ -229,27 +232,14 @@ impl ItchDecoder {
                     .framer
                     .look_ahead(bytes, lookahead.max(start), start + AHEAD_BYTES, |o| orders.prefetch(o));
             }
-            let span = match self.framer.frame(bytes, start, block.eof) {
-                NextItchFrame::Message(frame) => {
-                    let offset = base + frame.span.start as u64;
-                    let message_origin = ItchMessageOrigin { offset, length: frame.span.len(), ..origin };
-                    self.message(block, bytes, frame, message_origin, NameContext { dictionary, lookup });
-                    frame.span
-                }
-                NextItchFrame::Skipped(span) => {
-                    block.end_ignored();
-                    span
-                }
-                NextItchFrame::Bad { span, fault } => {
-                    refuse(block, origin.source, base + span.start as u64, span.slice(bytes), &fault);
-                    span
-                }
-                NextItchFrame::Incomplete { from, .. } => return from,
-                NextItchFrame::End => return bytes.len(),
-            };
-            block.progress(base + span.start as u64, base + span.end as u64);
-            start = span.end;
-        }
+            self.framer.frame(bytes, start, block.eof).map(|frame| {
+                let offset = block.base + frame.span.start as u64;
+                let message_origin = ItchMessageOrigin { offset, length: frame.span.len(), ..origin };
+                let names = NameContext { dictionary, lookup: &mut *lookup };
+                self.message(block, bytes, frame, message_origin, names);
+                frame.span
+            })
+        });
     }
 
     /// Decodes the messages of one datagram.
@@ -338,7 +328,7 @@ impl ItchDecoder {
                     let mut raw = Vec::new();
                     single_header.write(&mut raw);
                     raw.extend_from_slice(span.slice(bytes));
-                    refuse(block, origin.source, base + span.start as u64, &raw, &fault);
+                    refuse_item(block, block.origin(origin.source, span), &raw, &fault);
                     start = span.end;
                 }
                 NextItchFrame::Skipped(span) => {
@@ -382,9 +372,12 @@ impl ItchDecoder {
                     ItchMessageOrigin { offset: block.base, length, sequence: Some(head.sequence), ..origin };
                 self.message(block, bytes, frame, message_origin, names);
             }
-            NextItchFrame::Bad { span, fault } => {
-                refuse(block, origin.source, block.base, span.slice(bytes), &fault)
-            }
+            NextItchFrame::Bad { span, fault } => refuse_item(
+                block,
+                MessageOrigin { source: origin.source, offset: block.base },
+                span.slice(bytes),
+                &fault,
+            ),
             _ => block.quarantine(origin.source, block.base, bytes, "truncated", "no message of its own"),
         }
     }
@@ -480,21 +473,18 @@ impl ItchDecoder {
 
 impl FormatDecoder for ItchDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
         let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
         self.stocks.match_dictionary(dictionary);
         self.firms.match_dictionary(dictionary);
         self.images.make(&self.config, source, dictionary);
         let origin = ItchMessageOrigin { source, offset: 0, length: 0, midnight, sequence: None };
-        block.decoded = match self.lookup.take() {
-            None => self.bytes(block, &bytes, origin, dictionary, &mut PlainInstruments),
+        match self.lookup.take() {
+            None => self.bytes(block, origin, dictionary, &mut PlainInstruments),
             Some(mut lookup) => {
-                let decoded = self.bytes(block, &bytes, origin, dictionary, &mut lookup);
+                self.bytes(block, origin, dictionary, &mut lookup);
                 self.lookup = Some(lookup);
-                decoded
             }
-        };
-        block.bytes = bytes;
+        }
     }
 
     fn begin_source(&mut self) {
@@ -525,11 +515,6 @@ impl FormatDecoder for ItchDecoder {
 
 /// The session date is not known, so no time can be computed.
 const NO_DAY: i64 = i64::MIN;
-
-#[cold]
-fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &ItchFault) {
-    block.quarantine(source, offset, raw, fault.code.as_str(), &fault.to_string());
-}
 
 /// Makes a refusal for a fault of the codec.
 fn refused(fault: ItchFault) -> MessageRefusal {

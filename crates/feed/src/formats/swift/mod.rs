@@ -33,11 +33,11 @@ pub use path::SwiftDialect;
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::block_items::{BlockStep, decode_items, refuse_item};
+use crate::formats::block_items::decode_items;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
-    ParsedMessage, PathSlots, compile,
+    EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageRefusal, ParsedMessage,
+    PathSlots, compile,
 };
 use selection::{SwiftFieldSelection, SwiftFieldSelector, SwiftSequenceContext, option_bit, qualifier_word};
 use sequences::SwiftSequenceTracker;
@@ -50,8 +50,8 @@ use totals::SwiftSumNotes;
 use unitape_codec::charset::FallbackCharset;
 use unitape_codec::swift_mt::parts::{self, SubfieldFormat, SwiftComponents};
 use unitape_codec::swift_mt::{
-    NextSwiftFrame, Span, SwiftField, SwiftFieldTokenizer, SwiftFramer, SwiftMessageType, SwiftTag, entries,
-    header, sub_blocks,
+    Span, SwiftField, SwiftFieldTokenizer, SwiftFramer, SwiftMessageType, SwiftTag, entries, header,
+    sub_blocks,
 };
 use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
@@ -184,35 +184,24 @@ impl SwiftDecoder {
 
 impl FormatDecoder for SwiftDecoder {
     fn decode_block(&mut self, block: &mut Block, source: u32, dictionary: &Dictionary) {
-        decode_items(block, |block, bytes, offset| {
-            let span = match self.fields.frame(&self.framer, bytes, offset, block.eof) {
-                NextSwiftFrame::Message(message) => {
-                    let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-                    let text = message.text().slice(bytes);
-                    let tokens = self.fields.as_slice();
-                    self.table.read(&self.wants, &message, bytes, tokens);
-                    let view = SwiftMessageView {
-                        message: &message,
-                        buf: bytes,
-                        text,
-                        tokens,
-                        table: &self.table,
-                        fallback: self.mapper.plan().fallback,
-                        guessed: Cell::new(false),
-                    };
-                    self.mapper.message(block, &view, origin, dictionary);
-                    block.has_findings |= !self.table.sums.differs.is_empty();
-                    message.span
-                }
-                NextSwiftFrame::Bad { span, fault } => {
-                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    refuse_item(block, origin, span.slice(bytes), fault.code().as_str(), &fault);
-                    span
-                }
-                NextSwiftFrame::Incomplete { from, .. } => return BlockStep::Incomplete(from),
-                NextSwiftFrame::End => return BlockStep::End,
-            };
-            BlockStep::Item(span.start..span.end)
+        decode_items(block, source, |block, bytes, offset| {
+            self.fields.frame(&self.framer, bytes, offset, block.eof).map(|message| {
+                let text = message.text().slice(bytes);
+                let tokens = self.fields.as_slice();
+                self.table.read(&self.wants, &message, bytes, tokens);
+                let view = SwiftMessageView {
+                    message: &message,
+                    buf: bytes,
+                    text,
+                    tokens,
+                    table: &self.table,
+                    fallback: self.mapper.plan().fallback,
+                    guessed: Cell::new(false),
+                };
+                self.mapper.message(block, &view, block.origin(source, message.span), dictionary);
+                block.has_findings |= !self.table.sums.differs.is_empty();
+                message.span
+            })
         });
     }
 

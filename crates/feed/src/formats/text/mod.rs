@@ -13,12 +13,12 @@ pub use path::{TextDialect, TextPath};
 use crate::block::json::json_string;
 use crate::block::{Block, BlockNameResolver};
 use crate::error::Error;
-use crate::formats::block_items::{BlockStep, decode_items, refuse_item};
+use crate::formats::block_items::decode_items;
 use crate::formats::fixed::{scientific, set_number};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    Dialect, EntryCursor, EntryStep, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal,
-    ParsedMessage, PathSlots, compile, is_free_text,
+    Dialect, EntryCursor, EntryStep, Mapping, MappingExplainer, MessageMapper, MessageRefusal, ParsedMessage,
+    PathSlots, compile, is_free_text,
 };
 use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,77 +37,94 @@ use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 use words::WordPaths;
 
-/// A kind of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextKind {
-    /// JSON Lines of any make.
-    Jsonl,
-    /// E-mail, alone or in an mbox.
-    Mail,
-    /// News in XML.
-    NewsXml,
+/// A format of text: what decodes it, and how its paths are written.
+#[derive(Clone, Copy, Debug)]
+pub struct TextFormat {
+    /// Makes a decoder.
+    pub decoder: fn(FallbackCharset) -> Box<dyn TextCodec>,
+    /// Guesses an offset with only whole messages before it.
+    pub cut: fn(&[u8]) -> usize,
+    /// Bytes at the start of an input that each decoder must know, at most.
+    pub head_bytes: usize,
+    /// Reads the path of a value.
+    pub read_path: fn(&str) -> Result<String, String>,
+    /// Whether a path may have the form of a time behind it.
+    pub has_time_forms: bool,
+    /// Whether a path may count the entries of a list.
+    pub has_lists: bool,
 }
 
-impl TextKind {
-    fn codec(self, fallback: FallbackCharset) -> Box<dyn TextCodec> {
-        match self {
-            TextKind::Jsonl => Box::new(jsonl::JsonlDecoder::default().with_fallback(fallback)),
-            TextKind::Mail => Box::new(mail::MailDecoder::default().with_fallback(fallback)),
-            TextKind::NewsXml => Box::new(xml::XmlDecoder::default().with_fallback(fallback)),
-        }
+impl TextFormat {
+    /// JSON Lines of any make.
+    pub const JSONL: Self = Self {
+        decoder: |fallback| Box::new(jsonl::JsonlDecoder::default().with_fallback(fallback)),
+        cut: jsonl::JsonlDecoder::cut,
+        head_bytes: text::HEAD_BYTES,
+        read_path: jsonl::path::read,
+        has_time_forms: true,
+        has_lists: true,
+    };
+
+    /// E-mail, alone or in an mbox.
+    pub const MAIL: Self = Self {
+        decoder: |fallback| Box::new(mail::MailDecoder::default().with_fallback(fallback)),
+        cut: mail::MailDecoder::cut,
+        head_bytes: 0,
+        read_path: |path| mail::known_path(&jsonl::path::read(path)?),
+        has_lists: false,
+        ..Self::JSONL
+    };
+
+    /// News in XML.
+    const NEWSXML: Self = Self {
+        decoder: |fallback| Box::new(xml::XmlDecoder::default().with_fallback(fallback)),
+        cut: xml::XmlDecoder::cut,
+        read_path: xml::path::read,
+        has_time_forms: false,
+        has_lists: false,
+        ..Self::JSONL
+    };
+
+    /// Makes the registry's entry of a format; `build` makes the format.
+    pub const fn entry(
+        name: &'static str,
+        build: fn(&Mapping) -> Result<Arc<dyn ByteFormat>, Error>,
+    ) -> FormatEntry {
+        FormatEntry { name, load: |mapping| mapping.needs_rules(), build }
     }
 }
 
 /// JSON Lines of any make.
-pub const JSONL: FormatEntry = FormatEntry {
-    name: "jsonl",
-    load: |mapping| mapping.needs_rules(),
-    build: |_| Ok(Arc::new(TextKind::Jsonl)),
-};
+pub const JSONL: FormatEntry = TextFormat::entry("jsonl", |_| Ok(Arc::new(TextFormat::JSONL)));
 
 /// E-mail.
-pub const MAIL: FormatEntry = FormatEntry {
-    name: "mail",
-    load: |mapping| mapping.needs_rules(),
-    build: |_| Ok(Arc::new(TextKind::Mail)),
-};
+pub const MAIL: FormatEntry = TextFormat::entry("mail", |_| Ok(Arc::new(TextFormat::MAIL)));
 
 /// News in XML.
-pub const NEWSXML: FormatEntry = FormatEntry {
-    name: "newsxml",
-    load: |mapping| mapping.needs_rules(),
-    build: |_| Ok(Arc::new(TextKind::NewsXml)),
-};
+pub const NEWSXML: FormatEntry = TextFormat::entry("newsxml", |_| Ok(Arc::new(TextFormat::NEWSXML)));
 
-impl ByteFormat for TextKind {
+impl ByteFormat for TextFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(TextDecoder::new(*self, mapping)?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        match self {
-            TextKind::Jsonl => jsonl::JsonlDecoder::cut(buf),
-            TextKind::Mail => mail::MailDecoder::cut(buf),
-            TextKind::NewsXml => xml::XmlDecoder::cut(buf),
-        }
+        (self.cut)(buf)
     }
 
     fn head_bytes(&self) -> usize {
-        match self {
-            TextKind::Mail => 0,
-            TextKind::Jsonl | TextKind::NewsXml => text::HEAD_BYTES,
-        }
+        self.head_bytes
     }
 
     /// Returns the declaration of a character set, or the bracket of a list that is the whole file.
     fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
         let head = &bytes[..bytes.len().min(text::HEAD_BYTES)];
-        self.codec(FallbackCharset::default()).begin(head).into()
+        (self.decoder)(FallbackCharset::default()).begin(head).into()
     }
 }
 
 /// A decoder of text that a worker can hold.
-trait TextCodec: TextMessageDecoder + std::fmt::Debug + Send {}
+pub trait TextCodec: TextMessageDecoder + std::fmt::Debug + Send {}
 
 impl<D: TextMessageDecoder + std::fmt::Debug + Send> TextCodec for D {}
 
@@ -251,15 +268,15 @@ struct TextFieldTable {
 }
 
 impl TextDecoder {
-    /// Makes a decoder for text of this kind by `mapping`.
+    /// Makes a decoder for text of this format by `mapping`.
     ///
     /// # Errors
     /// Fails if the mapping cannot be compiled.
-    pub fn new(kind: TextKind, mapping: &Mapping) -> Result<Self, Error> {
+    pub fn new(format: TextFormat, mapping: &Mapping) -> Result<Self, Error> {
         let (zone, ambiguous) = (mapping.message.zone.as_deref(), mapping.message.ambiguous.as_deref());
         let local = times::time_form("iso", zone.unwrap_or("UTC"), ambiguous);
         let local = local.map_err(|reason| mapping.refuse_key("message", reason))?;
-        let dialect = TextDialect::new(kind, zone, ambiguous);
+        let dialect = TextDialect::new(format, zone, ambiguous);
         let (plan, places) = compile(mapping, &dialect)?;
         let read = |path: &str| match dialect.path(path)? {
             TextPath::Value { path, .. } => Ok(path),
@@ -273,7 +290,7 @@ impl TextDecoder {
         })?;
         let times = TextTimes { forms: dialect.into_forms(), local, has_zone: zone.is_some() };
         Ok(Self {
-            codec: kind.codec(plan.fallback),
+            codec: (format.decoder)(plan.fallback),
             wants: TextFieldSelection::new(&places, word_paths, plan.slot_count, times),
             mapper: MessageMapper::new(plan),
             leaves: PathValues::default(),
@@ -290,30 +307,19 @@ impl FormatDecoder for TextDecoder {
             }
             head => self.codec.begin(head),
         };
-        decode_items(block, |block, bytes, offset| {
-            let span = match self.codec.next(bytes, offset, block.eof, &mut self.leaves) {
-                NextTextMessage::Message(message) => {
-                    self.table.read(&self.wants, &self.leaves);
-                    let view = TextMessageView {
-                        raw: message.span.slice(bytes),
-                        kind: message.kind,
-                        leaves: &self.leaves,
-                        wants: &self.wants,
-                        table: &self.table,
-                    };
-                    let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-                    self.mapper.message(block, &view, origin, dictionary);
-                    message.span
-                }
-                NextTextMessage::Bad { span, fault } => {
-                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    refuse_item(block, origin, span.slice(bytes), fault.code.as_str(), &fault);
-                    span
-                }
-                NextTextMessage::Incomplete { from, .. } => return BlockStep::Incomplete(from),
-                NextTextMessage::End => return BlockStep::End,
-            };
-            BlockStep::Item(span.start..span.end)
+        decode_items(block, source, |block, bytes, offset| {
+            self.codec.next(bytes, offset, block.eof, &mut self.leaves).map(|message| {
+                self.table.read(&self.wants, &self.leaves);
+                let view = TextMessageView {
+                    raw: message.span.slice(bytes),
+                    kind: message.kind,
+                    leaves: &self.leaves,
+                    wants: &self.wants,
+                    table: &self.table,
+                };
+                self.mapper.message(block, &view, block.origin(source, message.span), dictionary);
+                message.span
+            })
         });
     }
 
@@ -809,8 +815,8 @@ impl TextMessageView<'_> {
 }
 
 /// Returns whether the first message of `head` has a value at each of `paths` and no value at any of `not`.
-pub fn has_paths(kind: TextKind, head: &[u8], paths: &[String], not: &[&str]) -> bool {
-    let (mut leaves, mut codec) = (PathValues::default(), kind.codec(FallbackCharset::default()));
+pub fn has_paths(format: TextFormat, head: &[u8], paths: &[String], not: &[&str]) -> bool {
+    let (mut leaves, mut codec) = (PathValues::default(), (format.decoder)(FallbackCharset::default()));
     codec.begin(&head[..head.len().min(text::HEAD_BYTES)]);
     let next = codec.next(head, 0, true, &mut leaves);
     let present: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();

@@ -17,16 +17,15 @@
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the
 //! longer ones.
 
-use super::TextKind;
+use super::TextFormat;
 use crate::mapping::Dialect;
 use std::cell::RefCell;
-use unitape_codec::text::{jsonl, mail, xml};
 use unitape_codec::times::{self, WrittenTime};
 
 /// Values are named by their paths.
 #[derive(Debug)]
 pub struct TextDialect {
-    kind: TextKind,
+    format: TextFormat,
     /// Zone of local times.
     zone: String,
     /// What to do with local times that occur twice or never.
@@ -36,10 +35,10 @@ pub struct TextDialect {
 }
 
 impl TextDialect {
-    /// Makes the dialect of this kind of text; local times are in `zone`.
-    pub fn new(kind: TextKind, zone: Option<&str>, ambiguous: Option<&str>) -> Self {
+    /// Makes the dialect of this format; local times are in `zone`.
+    pub fn new(format: TextFormat, zone: Option<&str>, ambiguous: Option<&str>) -> Self {
         let zone = zone.unwrap_or("UTC").to_owned();
-        Self { kind, zone, ambiguous: ambiguous.map(str::to_owned), forms: RefCell::default() }
+        Self { format, zone, ambiguous: ambiguous.map(str::to_owned), forms: RefCell::default() }
     }
 
     /// Returns the time forms that the mapping's paths name, by their numbers.
@@ -99,27 +98,23 @@ impl Dialect for TextDialect {
             return Ok(TextPath::Words);
         }
         if let Some(path) = text.strip_prefix("@count(").and_then(|rest| rest.strip_suffix(')')) {
-            let path = match self.kind {
-                TextKind::Jsonl => jsonl::path::read(path)?,
-                TextKind::NewsXml | TextKind::Mail => {
-                    return Err(format!("`{text}`: only lists of JSON are counted"));
-                }
-            };
+            if !self.format.has_lists {
+                return Err(format!("`{text}`: only lists of JSON are counted"));
+            }
+            let path = (self.format.read_path)(path)?;
             return match path.ends_with("[]") {
                 true => Ok(TextPath::Entries { path }),
                 false => Err(format!("`{text}`: a list is written with `[]` at its end")),
             };
         }
-        if self.kind == TextKind::NewsXml {
-            return Ok(TextPath::Value {
-                path: xml::path::read(text)?,
-                reading: TextValueConversion::AsItIs,
-            });
-        }
-        let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
+        let has_forms = self.format.has_time_forms;
+        let unit = UNITS
+            .iter()
+            .filter(|_| has_forms)
+            .find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
         let (path, reading) = match (unit, text.split_once('@')) {
             (Some((path, power)), _) => (path, TextValueConversion::Count(power)),
-            (None, Some((path, form))) if !path.is_empty() => match self.form(form) {
+            (None, Some((path, form))) if has_forms && !path.is_empty() => match self.form(form) {
                 Ok(form) => (path, TextValueConversion::Form(form)),
                 // A name may have an @ in it.
                 Err(_) if !form.bytes().any(|b| b.is_ascii_uppercase()) => {
@@ -129,12 +124,7 @@ impl Dialect for TextDialect {
             },
             _ => (text, TextValueConversion::AsItIs),
         };
-        let path = match self.kind {
-            TextKind::Jsonl => jsonl::path::read(path)?,
-            TextKind::NewsXml => path.to_owned(),
-            TextKind::Mail => mail::known_path(&jsonl::path::read(path)?)?,
-        };
-        Ok(TextPath::Value { path, reading })
+        Ok(TextPath::Value { path: (self.format.read_path)(path)?, reading })
     }
 
     fn framing(&self) -> Vec<TextPath> {

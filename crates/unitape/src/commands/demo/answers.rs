@@ -1,15 +1,17 @@
-//! What one asks of the tapes: the best price of many banks, cases of the alerts, and a case on paper. Each answer is given by the
-//! command that a user would type.
+//! What one asks of the tapes and the sealed days: the best price of many banks, cases of the alerts, a case on paper, a plot,
+//! and rows from a data server.
 
+use super::check::{first_difference, number};
+use super::commands::CommandRunner;
 use super::demo_directory::DemoDirectory;
-use crate::output::CommandFailure;
+use super::desk::random_password;
+use crate::output::{self, CommandFailure};
 use serde_json::Value;
-use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// The answers, and where they differ from the truth.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DemoAnswers {
     /// Events of the simulated banks.
     pub bank_events: u64,
@@ -27,63 +29,52 @@ pub struct DemoAnswers {
     pub plot: Option<PathBuf>,
     /// Where the rows of the plot are not those of the tape.
     pub plot_differs: Vec<String>,
+    /// Rows that were read back from a data server.
+    pub served_rows: u64,
+    /// Where these are not those of the store, or where somebody got something who may not read it.
+    pub served_differs: Vec<String>,
 }
 
 /// Asks. The plot is of `instrument`.
-pub fn ask(demo_dir: &DemoDirectory, alerts: usize, instrument: &str) -> Result<DemoAnswers, CommandFailure> {
-    let banks = demo_dir.banks();
-    fs::create_dir_all(&banks).map_err(|e| super::demo_directory::directory_failure("make", &banks, &e))?;
-    let (events, truth, tape) = (banks.join("banks.jsonl"), banks.join("truth.jsonl"), banks.join("tape"));
-    let text = |path: &PathBuf| path.display().to_string();
-    let (events, truth_file, tape) = (text(&events), text(&truth), text(&tape));
-    call(&[
-        "generate",
-        "banks",
-        "--seed",
-        "7",
-        "--pairs",
-        "8",
-        "--events",
-        BANK_EVENTS,
-        "--out",
-        &events,
-        "--truth",
-        &truth_file,
-    ])?;
-    let account = last_json(&call(&["consolidate", &events, "--tape", &tape, "--json"])?)?;
-    let best = call(&["fx", "best", &tape, "--json"])?;
-    let truth = fs::read_to_string(&truth)
-        .map_err(|e| super::demo_directory::directory_failure("read", &truth, &e))?;
-    let prices_differ = first_difference(&best, &truth);
+pub fn ask(
+    demo_dir: &DemoDirectory,
+    commands: &mut CommandRunner<'_>,
+    alerts: u64,
+    instrument: &str,
+) -> Result<DemoAnswers, CommandFailure> {
+    commands.run(&["bank_tape", "cases"])?;
+    commands.run(&["bank_prices", "case_list"])?;
+    let best = commands.text("bank_prices")?;
+    let truth = output::read_text(&demo_dir.path("banks/truth.jsonl"))?;
 
-    let (cases, alert_tape, watched) =
-        (text(&demo_dir.cases()), text(&demo_dir.alerts()), text(&demo_dir.tape()));
-    call(&["case", "ingest", &alert_tape, "--tape", &watched, "--cases", &cases, "--json"])?;
-    let list = call(&["case", "list", "--cases", &cases, "--limit", "1000", "--json"])?;
-    let list: Vec<Value> = list.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let list: Vec<&Value> = list.iter().filter(|case| case["case"].is_u64()).collect();
-    let in_cases: u64 = list.iter().filter_map(|case| case["alerts"].as_u64()).sum();
-    let cases_differ = match in_cases == alerts as u64 {
+    let mut list = commands.lines("case_list")?;
+    list.retain(|case| case["case"].is_u64());
+    let in_cases: u64 = list.iter().map(|case| number(&case["alerts"])).sum();
+    let cases_differ = match in_cases == alerts {
         true => Vec::new(),
         false => vec![format!("{alerts} alerts, and {in_cases} in cases")],
     };
-    let spoofing =
-        list.iter().find(|case| case["scenario"] == "spoofing").map(|case| case["case"].to_string());
-    let page = spoofing.map(|number| -> Result<PathBuf, CommandFailure> {
-        let page = demo_dir.dir.join("case.html");
-        call(&["case", "export", &number, "--cases", &cases, "--tape", &watched, "--html", &text(&page)])?;
-        Ok(page)
-    });
-    let (plot, plot_differs) = plot(demo_dir, instrument)?;
+    let page = match list.iter().find(|case| case["scenario"] == "spoofing") {
+        Some(case) => {
+            commands.set("case", &case["case"]);
+            commands.run(&["case_page"])?;
+            Some(demo_dir.path("case.html"))
+        }
+        None => None,
+    };
+    let (plot, plot_differs) = plot(demo_dir, commands, instrument)?;
+    let (served_rows, served_differs) = read_back(demo_dir, commands)?;
     Ok(DemoAnswers {
-        bank_events: account["events"].as_u64().unwrap_or(0),
+        bank_events: number(&commands.last("bank_tape")?["events"]),
         best_prices: best.lines().count() as u64,
-        prices_differ,
+        prices_differ: first_difference(&best, &truth),
         cases: list.len() as u64,
         cases_differ,
-        page: page.transpose()?,
+        page,
         plot,
         plot_differs,
+        served_rows,
+        served_differs,
     })
 }
 
@@ -91,28 +82,27 @@ pub fn ask(demo_dir: &DemoDirectory, alerts: usize, instrument: &str) -> Result<
 /// packages that the plot needs, there is no file.
 fn plot(
     demo_dir: &DemoDirectory,
+    commands: &mut CommandRunner<'_>,
     instrument: &str,
 ) -> Result<(Option<PathBuf>, Vec<String>), CommandFailure> {
-    let (file, tape) = (demo_dir.dir.join("plot.svg"), demo_dir.tape().display().to_string());
-    let ran = Command::new("python3")
-        .args(["-c", PLOT, &tape, instrument])
-        .arg(&file)
-        .stdin(Stdio::null())
-        .output();
-    let ran = match ran {
+    let (file, tape) = (demo_dir.path("plot.svg"), demo_dir.path("tape"));
+    let mut python = Command::new("python3");
+    python.args(["-c", PLOT]).arg(&tape).arg(instrument).arg(&file).stdin(Stdio::null());
+    let ran = match python.output() {
         Ok(ran) => ran,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((None, Vec::new())),
         Err(e) => return Err(e.into()),
     };
     if !ran.status.success() {
-        let reason = reason_of(&ran);
-        let reason = reason.lines().last().unwrap_or_default();
+        let reason = String::from_utf8_lossy(&ran.stderr);
+        let reason = reason.trim_end().lines().last().unwrap_or_default();
         let is_missing = reason.starts_with("ModuleNotFoundError");
         return Ok((None, if is_missing { Vec::new() } else { vec![format!("Python: {reason}")] }));
     }
-    let plotted = last_json(&String::from_utf8_lossy(&ran.stdout))?;
-    let rows = call(&["tape", "cat", &tape, "--schema", "bbo", "--instr", instrument, "--json"])?;
-    let expected_quotes = rows.lines().count() as u64;
+    let plotted: Value = serde_json::from_slice(&ran.stdout)?;
+    commands.set("instrument", instrument);
+    commands.run(&["plotted"])?;
+    let expected_quotes = commands.text("plotted")?.lines().count() as u64;
     let differs = match plotted["quotes"].as_u64() == Some(expected_quotes) {
         true => Vec::new(),
         false => vec![format!("{} quotes in the plot, {expected_quotes} on the tape", plotted["quotes"])],
@@ -123,43 +113,35 @@ fn plot(
 /// The program that plots; see `docs/python.md`.
 const PLOT: &str = include_str!("../../../../../examples/python/plot_best_prices.py");
 
-/// Runs a command of this program, and returns what it printed.
-fn call(args: &[&str]) -> Result<String, CommandFailure> {
-    let program = std::env::current_exe()?;
-    let ran = Command::new(program).args(args).stdin(Stdio::null()).output()?;
-    // Exit code 3 says that data are missing or in quarantine: the banks send such on purpose.
-    if !matches!(ran.status.code(), Some(0 | 3)) {
-        return Err(CommandFailure::Error(format!(
-            "unitape {} ended with {}: {}",
-            args[..2].join(" "),
-            ran.status,
-            reason_of(&ran)
-        )));
+/// Serves the sealed days on this machine and reads rows back; returns their number, and where they are not those of the store,
+/// or where somebody got something who may not read it.
+fn read_back(
+    demo_dir: &DemoDirectory,
+    commands: &mut CommandRunner<'_>,
+) -> Result<(u64, Vec<String>), CommandFailure> {
+    for user in ["quant", "stranger"] {
+        let file = demo_dir.path(&format!("server/{user}.password"));
+        output::write_private_file(&file, format!("{}\n", random_password()?).as_bytes())?;
+        commands.run(&[user])?;
     }
-    String::from_utf8(ran.stdout).map_err(|_| CommandFailure::Error("a command printed no text".to_owned()))
-}
-
-/// Returns what a command said on stderr.
-pub fn reason_of(ran: &Output) -> String {
-    String::from_utf8_lossy(&ran.stderr).trim_end().to_owned()
-}
-
-fn last_json(text: &str) -> Result<Value, CommandFailure> {
-    let last = text.lines().last().unwrap_or_default();
-    serde_json::from_str(last).map_err(|e| CommandFailure::Error(format!("`{last}`: {e}")))
-}
-
-/// Returns where two texts differ first, by lines.
-pub fn first_difference(got: &str, wanted: &str) -> Vec<String> {
-    if got == wanted {
-        return Vec::new();
+    demo_dir.write("server/entitlements.toml", ENTITLEMENTS.as_bytes())?;
+    let mut server = commands.start("server")?;
+    let address = commands.first_line(&mut server)?;
+    for word in ["server", "fingerprint"] {
+        commands.set(word, address[word].as_str().unwrap_or_default());
     }
-    let mut pairs = got.lines().zip(wanted.lines()).enumerate();
-    let differing = pairs.find(|(_, (got, wanted))| got != wanted);
-    vec![match differing {
-        Some((n, (got, wanted))) => format!("line {}: {got}, but it must be {wanted}", n + 1),
-        None => format!("{} lines, but {} must be there", got.lines().count(), wanted.lines().count()),
-    }]
+    let (mut rows, mut differs) = (0, Vec::new());
+    for (name, scan) in [("get_bbo", "sealed_bbo"), ("get_trades", "sealed_trades")] {
+        commands.run(&[name])?;
+        let got = commands.text(name)?;
+        rows += got.lines().count() as u64;
+        differs.extend(first_difference(&got, &commands.text(scan)?));
+    }
+    let mut stranger = commands.start("get_nothing")?;
+    if commands.wait(&mut stranger)?.success() || !commands.text("get_nothing")?.is_empty() {
+        differs.push("somebody without an entitlement got an answer".to_owned());
+    }
+    Ok((rows, differs))
 }
 
-const BANK_EVENTS: &str = "4000";
+const ENTITLEMENTS: &str = "format = 1\n\n[[entitlement]]\nuser = \"quant\"\ndataset = \"days\"\n";

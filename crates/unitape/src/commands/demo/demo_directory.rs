@@ -50,53 +50,29 @@ impl DemoDirectory {
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
         let demo_dir = Self { dir, _mark: file };
-        let feeds_and_tapes = [demo_dir.feeds(), demo_dir.tape(), demo_dir.alerts(), demo_dir.banks()];
-        let rest = [demo_dir.cases(), demo_dir.store(), demo_dir.server()];
-        for old in feeds_and_tapes.iter().chain(&rest) {
-            match fs::remove_dir_all(old) {
+        for old in REPLACED.map(|name| demo_dir.path(name)) {
+            match fs::remove_dir_all(&old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(directory_failure("remove", old, &e));
+                    return Err(directory_failure("remove", &old, &e));
                 }
                 _ => {}
             }
         }
-        fs::create_dir(demo_dir.feeds()).map_err(|e| directory_failure("make", &demo_dir.feeds(), &e))?;
+        for new in ["feeds", "banks", "server", "output"].map(|name| demo_dir.path(name)) {
+            fs::create_dir(&new).map_err(|e| directory_failure("make", &new, &e))?;
+        }
         Ok(demo_dir)
     }
 
-    /// Returns the directory of the feeds.
-    pub fn feeds(&self) -> PathBuf {
-        self.dir.join("feeds")
+    /// Returns the path of a file or directory of the demo.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
     }
 
-    /// Returns the directory of the tape.
-    pub fn tape(&self) -> PathBuf {
-        self.dir.join("tape")
-    }
-
-    /// Returns the directory of the alert tape.
-    pub fn alerts(&self) -> PathBuf {
-        self.dir.join("alerts")
-    }
-
-    /// Returns the directory of the cases.
-    pub fn cases(&self) -> PathBuf {
-        self.dir.join("cases")
-    }
-
-    /// Returns the directory of the simulated banks and their tape.
-    pub fn banks(&self) -> PathBuf {
-        self.dir.join("banks")
-    }
-
-    /// Returns the directory of the sealed days.
-    pub fn store(&self) -> PathBuf {
-        self.dir.join("store")
-    }
-
-    /// Returns the directory of the data server's users and entitlements.
-    pub fn server(&self) -> PathBuf {
-        self.dir.join("server")
+    /// Writes a file of the demo.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CommandFailure> {
+        let path = self.path(name);
+        fs::write(&path, bytes).map_err(|e| directory_failure("write", &path, &e))
     }
 }
 
@@ -105,6 +81,8 @@ pub fn directory_failure(action: &str, path: &Path, error: &std::io::Error) -> C
     CommandFailure::Error(format!("cannot {action} {}: {error}", path.display()))
 }
 
+/// The directories of a demo: feeds and tapes, and what the commands make of them and print.
+const REPLACED: [&str; 8] = ["feeds", "tape", "alerts", "banks", "cases", "store", "server", "output"];
 const MARK: &str = "unitape-demo.txt";
 /// The common start of every version's mark.
 const MARK_BEGINS: &str = "Made by `unitape demo`.";
@@ -143,12 +121,12 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("new/demo");
         let first = DemoDirectory::prepare(Some(&dir)).unwrap();
-        fs::write(first.feeds().join("old.fix"), "old").unwrap();
+        fs::write(first.path("feeds/old.fix"), "old").unwrap();
         assert!(refused(&dir).contains("another demo is running"));
         drop(first);
         // An older version promised to replace less, in other words.
         fs::write(dir.join(MARK), format!("{MARK_BEGINS} It was another version.\n")).unwrap();
         let second = DemoDirectory::prepare(Some(&dir)).unwrap();
-        assert!(!second.feeds().join("old.fix").exists());
+        assert!(!second.path("feeds/old.fix").exists());
     }
 }

@@ -4,15 +4,16 @@
 //! Arrivals are counted while they are written, from the numbers of the packets alone. The exchange's books are those
 //! that the tape and the handler must have in the end.
 
-use super::demo_directory::{DemoDirectory, directory_failure};
+use super::demo_directory::DemoDirectory;
 use crate::output::CommandFailure;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use unitape_base::capture::write::{datagram, file_header};
+use unitape_model::Price;
 use unitape_sim::exchange::{
     ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLevel,
     ExchangeLine, FaultCounts, FaultRates,
@@ -21,7 +22,7 @@ use unitape_sim::exchange::{
 /// Name of the feed.
 pub const DEPTH: &str = "depth";
 /// The exchange's messages for each second that the demo may take.
-pub const MESSAGES_PER_SECOND: u64 = 10_000;
+const MESSAGES_PER_SECOND: u64 = 10_000;
 /// When it begins and how fast it is: all of it lies within some seconds, as such data do.
 const AFTER_NS: u64 = 70 * 60 * 1_000_000_000;
 const RATE: u32 = 2_000;
@@ -29,13 +30,10 @@ const RATE: u32 = 2_000;
 /// The truth of the exchange and its lines.
 #[derive(Debug)]
 pub struct ExchangeTruth {
-    /// The handler's configuration, and the capture.
-    pub config: PathBuf,
-    pub capture: PathBuf,
     /// When it began and ended, nanoseconds since the epoch.
     pub span_ns: Range<u64>,
     /// Every instrument's book at the end.
-    pub truth: Vec<ExpectedBook>,
+    pub books: BTreeMap<String, BookSides>,
     /// By channel.
     pub came: [ChannelArrivals; 3],
     pub faults: FaultCounts,
@@ -43,17 +41,8 @@ pub struct ExchangeTruth {
     pub damaged: Vec<Range<u64>>,
 }
 
-/// A book: price in billionths, quantity, orders; best first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExpectedBook {
-    /// The instrument's number, which is its name.
-    pub instr: String,
-    /// Bids and asks.
-    pub sides: [Vec<ExpectedLevel>; 2],
-}
-
-/// A level of it.
-pub type ExpectedLevel = (i64, u64, u32);
+/// The bids and the asks of a book, best first, as commands print them: price, quantity, orders.
+pub type BookSides = [Value; 2];
 
 /// The arrivals on the lines of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,20 +83,18 @@ pub fn write(
     seconds: u64,
     to_file: impl FnOnce(&Path, u64, &mut CaptureMaker) -> Result<(), CommandFailure>,
 ) -> Result<ExchangeTruth, CommandFailure> {
-    let config = demo_dir.feeds().join("depth.toml");
     // As in the examples, but with the templates beside it.
-    let text = include_str!("../../../../../examples/feeds/box.toml").replace("../../vectors/fast/box/", "");
-    let files = [
+    let config =
+        include_str!("../../../../../examples/feeds/box.toml").replace("../../vectors/fast/box/", "");
+    for (name, text) in [
         ("incremental.xml", include_str!("../../../../../vectors/fast/box/incremental.xml")),
         ("snapshot.xml", include_str!("../../../../../vectors/fast/box/snapshot.xml")),
         ("reference.xml", include_str!("../../../../../vectors/fast/box/reference.xml")),
-        ("depth.toml", &text),
-    ];
-    for (name, text) in files {
-        let path = demo_dir.feeds().join(name);
-        fs::write(&path, text).map_err(|e| directory_failure("write", &path, &e))?;
+        ("depth.toml", &config),
+    ] {
+        demo_dir.write(&format!("feeds/{name}"), text.as_bytes())?;
     }
-    let capture = demo_dir.feeds().join("depth.pcap");
+    let capture = demo_dir.path("feeds/depth.pcap");
     let mut making = CaptureMaker {
         exchange: Exchange::new(exchange_config(seconds), &ChannelTemplates::shipped())?,
         streams: PacketStreams::new(),
@@ -117,10 +104,8 @@ pub fn write(
     to_file(&capture, seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT, &mut making)?;
     let CaptureMaker { exchange, streams, damaged, end_ns } = making;
     Ok(ExchangeTruth {
-        config,
-        capture,
         span_ns: exchange.config().start_ns..end_ns,
-        truth: books(&exchange),
+        books: books(&exchange),
         came: came(&streams),
         faults: exchange.faults(),
         damaged,
@@ -239,15 +224,14 @@ fn gaps(presence: impl Iterator<Item = bool>) -> u64 {
 }
 
 /// Returns the current books of the exchange.
-fn books(exchange: &Exchange) -> Vec<ExpectedBook> {
+fn books(exchange: &Exchange) -> BTreeMap<String, BookSides> {
     let (world, truth) = (exchange.world(), exchange.truth());
     let book_of = |(index, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {
         let now = truth.current_moment(index)?;
         let unit = 10i64.pow((9 + i32::from(world.product_of(index).exponent)) as u32);
-        let side = |levels: &[ExchangeLevel]| {
-            levels.iter().map(|l| (l.px * unit, u64::from(l.qty), l.orders)).collect()
-        };
-        Some(ExpectedBook { instr: instrument.id.to_string(), sides: [side(&now.bids), side(&now.offers)] })
+        let level = |level: &ExchangeLevel| json!({ "px": Price(level.px * unit).to_string(), "qty": level.qty.to_string(), "orders": level.orders });
+        let side = |levels: &[ExchangeLevel]| levels.iter().map(level).collect();
+        Some((instrument.id.to_string(), [side(&now.bids), side(&now.offers)]))
     };
     world.instruments.iter().enumerate().filter_map(book_of).collect()
 }

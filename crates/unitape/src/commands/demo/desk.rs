@@ -23,7 +23,7 @@ pub fn serve(
     stop: &Arc<AtomicBool>,
     json: bool,
 ) -> output::Result {
-    let users = demo_dir.cases().join("users.toml");
+    let users = demo_dir.path("cases/users.toml");
     let mut accounts = Vec::new();
     for (name, role) in [("anna", Role::Analyst), ("sam", Role::Supervisor)] {
         let password = random_password()?;
@@ -38,9 +38,9 @@ pub fn serve(
         accounts.push(DemoAccount { name, role, password });
     }
     let options = DeskOptions {
-        tape: demo_dir.tape(),
-        alerts: demo_dir.alerts(),
-        cases: demo_dir.cases(),
+        tape: demo_dir.path("tape"),
+        alerts: demo_dir.path("alerts"),
+        cases: demo_dir.path("cases"),
         users,
         listen: listen.listen,
     };

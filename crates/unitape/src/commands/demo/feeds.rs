@@ -1,21 +1,22 @@
-//! The feeds of the demo: real ones, and three whose truth is known.
+//! The feeds of the demo: real ones, and three whose truth is known; and the table of what each must become.
 
+use super::commands::CommandRunner;
 use super::demo_directory::{DemoDirectory, directory_failure};
 use super::depth::{self, DEPTH, ExchangeTruth};
-use super::samples::{ExpectedFeedCounts, SAMPLES};
 use crate::output::{self, CommandFailure};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use unitape_feed::{FileFeed, Format};
-use unitape_sim::day::{AlertLabel, DropCopyTruth, Scenario};
-use unitape_sim::{DropCopy, InjectedNoiseConfig, Sim, SimConfig};
+use unitape_sim::day::{DropCopyTruth, Scenario, WashTradePair};
+use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
 
 /// Good messages of order flow for each second that the demo may take.
-pub const MESSAGES_PER_SECOND: u64 = 100_000;
+const MESSAGES_PER_SECOND: u64 = 100_000;
 /// Events of the simulated day for each such second.
-const EVENTS_PER_SECOND: u64 = 20_000;
+pub const EVENTS_PER_SECOND: u64 = 20_000;
 /// 24 November 2011, 05:33 UTC: half a minute before the first message of the JSE feed.
 pub const START_NS: u64 = 1_322_112_780_000_000_000;
 /// 130 minutes, a little longer than the JSE feed lasts.
@@ -25,85 +26,185 @@ pub const ORDERS: &str = "orders";
 /// Name of the simulated day.
 pub const MARKET: &str = "market";
 
+/// A feed of somebody's real messages; its licence is beside it in `vectors/`.
+#[derive(Debug)]
+struct SampleFeed {
+    feed: &'static str,
+    files: &'static [(&'static str, &'static [u8])],
+    messages: u64,
+    ignored: u64,
+    by_kind: &'static [(&'static str, u64)],
+}
+
+/// All of them, in the order of their time, with what a plain count finds in them.
+const SAMPLES: [SampleFeed; 3] = [
+    SampleFeed {
+        feed: "jse",
+        files: &[(
+            "jse.fix",
+            include_bytes!("../../../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix"),
+        )],
+        messages: 11_110,
+        ignored: 2_523,
+        by_kind: &[("index", 10_770), ("status", 80)],
+    },
+    SampleFeed {
+        feed: "taq",
+        files: &[("taq.txt", include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt"))],
+        messages: 9_995,
+        ignored: 1,
+        by_kind: &[("bbo", 9_994)],
+    },
+    SampleFeed {
+        feed: "bank",
+        files: &[
+            ("mt103.rje", include_bytes!("../../../../../vectors/swift/prowide/MT103-bulk-with-ack.rje")),
+            ("mt940.txt", include_bytes!("../../../../../vectors/swift/mt940/ASNB/mt940.txt")),
+        ],
+        messages: 34,
+        ignored: 0,
+        by_kind: &[("payment", 3), ("statement", 31)],
+    },
+];
+
+/// The samples for people.
+pub const SAMPLE_TITLES: &str = "Johannesburg's index feed, FIX 5.0, 24 November 2011; New York's Daily TAQ \
+    quotes, fixed-width, 6 February 2014; a bank's transfers and statements, SWIFT MT103 and MT940, 2017 to 2020";
+
+/// The configuration of `unitape consolidate`.
+const CONFIG: &str = r#"feed = [
+  { name = "jse", format = "fix", mapping = "jse-fix50-indices", files = ["jse.fix"] },
+  { name = "taq", format = "fixed", mapping = "nyse-taq-bbo-98", files = ["taq.txt"] },
+  { name = "bank", format = "swift", mapping = "swift-mt", files = ["mt103.rje", "mt940.txt"] },
+  { name = "orders", format = "fix", mapping = "fix44-orders", files = ["orders.fix"] },
+  { name = "market", format = "events", files = ["market/events.jsonl"] },
+  { name = "depth", format = "fast", mapping = MAPPING, files = ["depth.pcap"] },
+]
+"#;
+
 /// The truth of the feeds before anything has decoded them.
 #[derive(Debug)]
 pub struct WrittenFeeds {
-    /// The whole truth of the order flow.
+    /// The truth of the order flow.
     pub truth: DropCopyTruth,
-    /// The truth of the simulated day.
-    pub market: MarketTruth,
+    /// The wash trades of the order flow, and its near misses: see `unitape_sim::day::WashTradePair`.
+    pub planted: Vec<Value>,
+    pub near_misses: Vec<Value>,
+    /// Alerts that the scenes of the simulated day must raise: see `unitape_sim::day::AlertLabel`.
+    pub labels: Vec<Value>,
+    /// How many scenes of the day must raise none.
+    pub near_misses_of_day: usize,
     /// The truth of the exchange's market data.
     pub depth: ExchangeTruth,
-    /// The contents of each of the other feeds.
-    pub counted: Vec<(&'static str, ExpectedFeedCounts)>,
-    /// All of them, as consolidation wants them.
-    pub feeds: Vec<FileFeed>,
+    /// The contents of each feed, by its name.
+    pub counts: BTreeMap<String, ExpectedCounts>,
 }
 
-/// The truth of the simulated day.
-#[derive(Debug)]
-pub struct MarketTruth {
-    /// Alerts that its scenes must raise.
-    pub labels: Vec<AlertLabel>,
-    /// How many scenes must raise none.
-    pub near_misses: usize,
+/// What a feed must become.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ExpectedCounts {
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// All else; of market data, which lines lose, it is known of each packet and not here.
+    pub messages: Option<MessageCounts>,
 }
 
-/// Scenarios that the simulated day holds scenes of: those that the watch knows.
-const PLANTED: [Scenario; 3] = [Scenario::Spoofing, Scenario::OrderToTradeRatio, Scenario::WashTrade];
+/// What the messages of a feed must become.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageCounts {
+    /// Messages.
+    pub messages: u64,
+    /// Messages that are broken.
+    pub quarantined: u64,
+    /// Messages that are known and become nothing.
+    pub ignored: u64,
+    /// Events by kind.
+    pub by_kind: BTreeMap<String, u64>,
+}
 
-/// Writes all feeds below `demo_dir`, the generated feeds with a progress bar.
+/// Writes all feeds below `demo_dir`, and their configuration.
 pub fn write(
     demo_dir: &DemoDirectory,
+    commands: &mut CommandRunner<'_>,
     seconds: u64,
     stop: &AtomicBool,
 ) -> Result<WrittenFeeds, CommandFailure> {
-    let mut feeds = Vec::new();
-    for sample in &SAMPLES {
-        let mut files = Vec::new();
-        for (name, bytes) in sample.files {
-            let path = demo_dir.feeds().join(name);
-            fs::write(&path, bytes).map_err(|e| directory_failure("write", &path, &e))?;
-            files.push(path);
-        }
-        feeds.push(feed(sample.feed, sample.format, sample.mapping, files)?);
+    commands.set("events", seconds * EVENTS_PER_SECOND);
+    commands.set("start", START_NS);
+    commands.set("minutes", SPAN_NS / 60_000_000_000);
+    commands.run(&["market", "banks"])?;
+    let made_day = commands.last("market")?;
+    let path = demo_dir.path("feeds/market/truth.jsonl");
+    let text = fs::read_to_string(&path).map_err(|e| directory_failure("read", &path, &e))?;
+    let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
+    let labels = lines.into_iter().filter(|line| line["rec"] == "label").collect();
+
+    for (name, bytes) in SAMPLES.iter().flat_map(|sample| sample.files) {
+        demo_dir.write(&format!("feeds/{name}"), bytes)?;
     }
     let order_bytes = seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT;
-    let orders = demo_dir.feeds().join("orders.fix");
     let mut copy = DropCopy::new(flow_config(seconds), NOISE)?.to_close();
+    let orders = demo_dir.path("feeds/orders.fix");
     let truth = write_file("make orders", &orders, order_bytes, stop, |out| copy.write_fix(out))?;
-    feeds.push(feed(ORDERS, "fix", "fix44-orders", vec![orders])?);
-
-    let day = day_config(seconds);
-    let market_bytes = day.events * EVENT_BYTES_ABOUT;
-    let path = demo_dir.feeds().join("market.jsonl");
-    let mut sim = Sim::new(day)?;
-    write_file("make market", &path, market_bytes, stop, |out| write_day(&mut sim, out))?;
-    feeds.push(feed(MARKET, "events", "", vec![path])?);
-    let labels = sim.labels().into_iter().cloned().collect();
-    let market = MarketTruth { labels, near_misses: sim.near_misses().len() };
     let depth = depth::write(demo_dir, seconds, |path, depth_bytes, making| {
         write_file("make depth", path, depth_bytes, stop, |out| making.write(out))
     })?;
-    let config = depth.config.display().to_string();
-    feeds.push(feed(DEPTH, "fast", &config, vec![depth.capture.clone()])?);
-    let mut counted: Vec<_> = SAMPLES.iter().map(|s| (s.feed, s.counted())).collect();
-    counted.push((ORDERS, count_order_flow(&truth)));
-    let by_kind = sim.totals().by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
-    counted.push((
+    // The mapping of a feed is a name or a path. From this one `quarantine retry` finds it wherever it runs.
+    let path = demo_dir.path("feeds/depth.toml");
+    let path = std::path::absolute(&path).map_err(|e| directory_failure("look at", &path, &e))?;
+    let mapping = Value::from(path.display().to_string()).to_string();
+    demo_dir.write("feeds/feeds.toml", CONFIG.replace("MAPPING", &mapping).as_bytes())?;
+
+    let mut counts: BTreeMap<String, ExpectedCounts> = BTreeMap::new();
+    let mut expect = |feed: &str, files: &[&str], messages| -> Result<(), CommandFailure> {
+        let sizes = files.iter().map(|name| {
+            let path = demo_dir.path("feeds").join(name);
+            Ok(fs::metadata(&path).map_err(|e| directory_failure("look at", &path, &e))?.len())
+        });
+        let bytes = sizes.sum::<Result<u64, CommandFailure>>()?;
+        counts.insert(feed.to_owned(), ExpectedCounts { bytes, messages });
+        Ok(())
+    };
+    for sample in &SAMPLES {
+        let files: Vec<&str> = sample.files.iter().map(|(name, _)| *name).collect();
+        expect(sample.feed, &files, Some(sample.counts()))?;
+    }
+    expect(ORDERS, &["orders.fix"], Some(order_counts(&truth)))?;
+    let by_kind = serde_json::from_value(made_day["by_kind"].clone())?;
+    let messages = made_day["events"].as_u64().unwrap_or(0);
+    expect(
         MARKET,
-        ExpectedFeedCounts { messages: sim.events(), by_kind, ..ExpectedFeedCounts::default() },
-    ));
-    Ok(WrittenFeeds { truth, market, depth, counted, feeds })
+        &["market/events.jsonl"],
+        Some(MessageCounts { messages, by_kind, ..Default::default() }),
+    )?;
+    expect(DEPTH, &["depth.pcap"], None)?;
+    let values =
+        |pairs: &[WashTradePair]| pairs.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>();
+    Ok(WrittenFeeds {
+        planted: values(&truth.planted)?,
+        near_misses: values(&truth.near_misses)?,
+        truth,
+        labels,
+        near_misses_of_day: made_day["near_misses"].as_u64().unwrap_or(0) as usize,
+        depth,
+        counts,
+    })
+}
+
+impl SampleFeed {
+    fn counts(&self) -> MessageCounts {
+        let by_kind = self.by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
+        MessageCounts { messages: self.messages, ignored: self.ignored, by_kind, quarantined: 0 }
+    }
 }
 
 /// Counts the contents of the order flow.
-pub fn count_order_flow(truth: &DropCopyTruth) -> ExpectedFeedCounts {
+pub fn order_counts(truth: &DropCopyTruth) -> MessageCounts {
     let (flow, bad) = (&truth.totals, truth.totals.bad.total());
     let mut by_kind = flow.by_kind.clone();
     by_kind.insert("quarantine".to_owned(), bad);
     by_kind.retain(|_, n| *n > 0);
-    ExpectedFeedCounts { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
+    MessageCounts { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
 }
 
 /// Returns the configuration of the order flow. The same number of seconds gives the same bytes on every machine.
@@ -124,42 +225,10 @@ fn flow_config(seconds: u64) -> SimConfig {
 
 const NOISE: InjectedNoiseConfig = InjectedNoiseConfig { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
 
-/// Returns the fixed configuration of the simulated day. It has auctions, halts, news and payments beside its orders.
-fn day_config(seconds: u64) -> SimConfig {
-    let each = |n| PLANTED.into_iter().map(|s| (s, n)).collect();
-    SimConfig {
-        seed: 20_111_124,
-        events: seconds * EVENTS_PER_SECOND,
-        instruments: 20,
-        start_ns: START_NS,
-        span_ns: SPAN_NS,
-        plant: each(3),
-        near_misses: each(2),
-        payments: 200,
-        ..SimConfig::default()
-    }
-}
-
-fn write_day(sim: &mut Sim, out: &mut dyn Write) -> io::Result<()> {
-    let (mut scratch, mut line) = (Vec::new(), Vec::new());
-    while sim.step().is_some() {
-        line.clear();
-        for event in sim.last_events() {
-            unitape_sim::day::write_line(sim.world(), event, &mut scratch, &mut line);
-        }
-        out.write_all(&line)?;
-    }
-    Ok(())
-}
-
-fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<FileFeed, CommandFailure> {
-    Ok(FileFeed { name: name.to_owned(), format: Format::from_names(format, mapping)?, files })
-}
-
 /// Makes a file of about `expected_bytes` bytes with a progress bar.
 fn write_file<T>(
     label: &str,
-    path: &std::path::Path,
+    path: &Path,
     expected_bytes: u64,
     stop: &AtomicBool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
@@ -201,4 +270,42 @@ impl Write for CountingFile<'_> {
 }
 
 const MESSAGE_BYTES_ABOUT: u64 = 321;
-const EVENT_BYTES_ABOUT: u64 = 210;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(bytes: &[u8], pattern: &[u8]) -> u64 {
+        bytes.windows(pattern.len()).filter(|window| *window == pattern).count() as u64
+    }
+
+    /// Fails if an expected count is wrong, because the check would then blame the decoders.
+    #[test]
+    fn the_counts_are_those_of_their_sources() {
+        let [jse, taq, bank] = SAMPLES.each_ref().map(|sample| {
+            sample.files.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect::<Vec<u8>>()
+        });
+        let entries = [&b"\x01269=3\x01"[..], b"\x01269=y\x01"].map(|entry| count(&jse, entry));
+        assert_eq!(SAMPLES[0].messages, count(&jse, b"8=FIXT.1.1\x01"));
+        assert_eq!(SAMPLES[0].ignored, count(&jse, b"\x0135=0\x01"));
+        assert_eq!(SAMPLES[0].by_kind[0].1, entries.iter().sum::<u64>());
+        assert_eq!(SAMPLES[0].by_kind[1].1, count(&jse, b"\x01269=x\x01"));
+        let lines = taq.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count() as u64;
+        assert_eq!((SAMPLES[1].messages, SAMPLES[1].by_kind[0].1), (lines, lines - SAMPLES[1].ignored));
+        let messages = [&b"{2:O103"[..], b"{2:O940"].map(|start| count(&bank, start));
+        assert_eq!(SAMPLES[2].by_kind, [("payment", messages[0]), ("statement", messages[1])]);
+        assert_eq!(SAMPLES[2].messages, messages.iter().sum::<u64>());
+    }
+
+    /// Fails if the first sample lies on another day than the generated feeds, because a merge of them would show
+    /// nothing.
+    #[test]
+    fn the_first_lies_in_the_stretch_of_the_made_ones() {
+        let bytes = SAMPLES[0].files[0].1;
+        let times: Vec<&[u8]> = bytes.split(|&b| b == 1).filter(|f| f.starts_with(b"52=20111124-")).collect();
+        assert_eq!(&times[0][12..20], b"05:33:31");
+        assert_eq!(&times[times.len() - 1][12..20], b"07:42:11");
+        assert_eq!(times.len() as u64, SAMPLES[0].messages);
+        assert_eq!(crate::commands::tape::utc(START_NS as i64), "2011-11-24 05:33:00.000000000");
+    }
+}

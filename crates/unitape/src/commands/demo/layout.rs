@@ -1,6 +1,7 @@
 //! Tables, paragraphs and a little colour for a terminal of 100 columns.
 
 use crate::output::escape_line;
+use comfy_table::{CellAlignment, Table, presets};
 use std::io::IsTerminal;
 
 /// Columns that all output fits into.
@@ -44,43 +45,35 @@ impl TextPaint {
 }
 
 /// A table: columns as wide as they must be, numbers to the right.
-#[derive(Debug, Default)]
-pub struct TextTable {
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
+#[derive(Debug)]
+pub struct TextTable(Table);
 
 impl TextTable {
     /// Makes a table with these headings. A heading that begins with `>` is aligned right, with the cells under it.
-    pub fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
+    pub fn new(head: &[&str]) -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(head.iter().map(|title| title.trim_start_matches('>')));
+        for (index, title) in head.iter().enumerate() {
+            let column = table.column_mut(index).expect("a column for each heading");
+            // Two blanks before each cell, none behind it.
+            column.set_padding((2, 0));
+            if title.starts_with('>') {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        Self(table)
     }
 
     /// Adds a row, escaped: what feeds say must not write beyond its cell.
     pub fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.head.len(), "a cell for every heading");
-        self.rows.push(cells.iter().map(|cell| escape_line(cell).into_owned()).collect());
+        self.0.add_row(cells.iter().map(|cell| escape_line(cell)));
     }
 
     /// Writes the lines of the table, indented by two.
     pub fn lines(&self, paint: TextPaint) -> Vec<String> {
-        let titles: Vec<String> = self.head.iter().map(|h| h.trim_start_matches('>').to_owned()).collect();
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| &row[column]).chain([&titles[column]]);
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..titles.len()).map(width).collect();
-        let line = |cells: &[String]| {
-            let mut line = String::from("  ");
-            for ((cell, width), head) in cells.iter().zip(&widths).zip(&self.head) {
-                let pad = " ".repeat(width - cell.chars().count());
-                let right = head.starts_with('>');
-                line.push_str(&if right { format!("{pad}{cell}  ") } else { format!("{cell}{pad}  ") });
-            }
-            line.trim_end().to_owned()
-        };
-        let head = paint.dim(&line(&titles));
-        std::iter::once(head).chain(self.rows.iter().map(|row| line(row))).collect()
+        let mut lines: Vec<String> = self.0.lines().map(|line| line.trim_end().to_owned()).collect();
+        lines[0] = paint.dim(&lines[0]);
+        lines
     }
 }
 

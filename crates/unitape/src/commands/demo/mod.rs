@@ -1,56 +1,49 @@
 //! `unitape demo`: sample feeds onto a tape, watched and replayed, with a summary that explains itself.
 //!
+//! The demo is a list of this program's commands. It makes the feeds, runs the commands, and compares what they print with the
+//! truth that the generators give.
+//!
 //! | module | holds |
 //! |---|---|
 //! | `demo_directory` | the directory, which is the demo's own or refused |
-//! | `samples` | real feeds, and a plain count of what they hold |
-//! | `feeds` | all feeds: those, and three made ones whose truth is known |
+//! | `commands` | the list of commands, run as a user would run them |
+//! | `feeds` | the feeds, and the table of what each must become |
 //! | `depth` | one of these: market data in FAST, by lines that lose packets |
-//! | `live` | the watch that follows the tape while it is written |
-//! | `tape_overview` | the content of the tape, in one pass |
-//! | `market_data_results` | what tape and handler have of the market data |
-//! | `sealed_days` | the tape's days, sealed and read back |
-//! | `answers` | best prices of banks, cases of the alerts, a case on paper |
+//! | `overview` | the content of the tape, in one pass |
+//! | `market_data` | what tape and handler have of the market data |
+//! | `answers` | best prices of banks, cases of the alerts, rows from a server |
 //! | `check` | whether these are the expected results |
-//! | `report`, `market_data`, `layout` | the summary, for people and as data |
+//! | `report`, `layout` | the summary, for people and as data |
 //! | `desk` | the alerts as cases, in a browser |
 
 mod answers;
 mod check;
+mod commands;
 mod demo_directory;
 mod depth;
 mod desk;
 mod feeds;
 mod layout;
-mod live;
 mod market_data;
-mod market_data_results;
+mod overview;
 mod report;
-mod samples;
-mod sealed_days;
-mod served;
-mod tape_overview;
 
 use crate::commands::serve::ListenArgs;
-use crate::commands::{consolidate, watch};
 use crate::output::{self, CommandFailure, CommandOutcome, note};
 use answers::DemoAnswers;
-use check::DemoCheck;
+use check::{DemoCheck, ExplainedAlert, number};
+use commands::CommandRunner;
 use demo_directory::DemoDirectory;
-use depth::DEPTH;
 use feeds::WrittenFeeds;
-use live::LiveWatchResult;
-use market_data_results::MarketDataResults;
+use market_data::MarketDataResults;
+use overview::TapeOverview;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use tape_overview::{ExplainedAlert, TapeOverview};
-use unitape_feed::quarantine::QuarantineEntry;
-use unitape_feed::{AccountSummary, ConsolidateOptions, FarmEnding, RunOutcome, TapeAccount};
 use unitape_run::alert_tape;
 use unitape_tape::ReadOptions;
-use unitape_watch::{Alert, ScenarioSelection};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -82,26 +75,25 @@ pub struct DemoArgs {
 /// All that a demo did and saw.
 struct DemoResults {
     demo_dir: DemoDirectory,
-    workers: usize,
     written: WrittenFeeds,
-    summary: AccountSummary,
-    picture: TapeOverview,
-    live: LiveWatchResult,
-    explained_alerts: Vec<ExplainedAlert>,
-    /// For each planted wash trade of the order flow, its place in `found`.
+    /// What `unitape tape info` prints.
+    info: Value,
+    overview: TapeOverview,
+    alerts: Vec<ExplainedAlert>,
+    /// How many of the alerts the live watch had raised before the tape was done.
+    early: usize,
+    /// For each label of the simulated day, and then for each planted wash trade of the order flow, its place in `alerts`.
     matched: Vec<Option<usize>>,
-    /// For each label of the simulated day, its place in `found`.
-    labelled: Vec<Option<usize>>,
     market_data: MarketDataResults,
-    days: unitape_store::StoreSummary,
-    /// Rows of them that were read back from a data server.
-    served_rows: u64,
+    /// What `unitape store info` prints of each day.
+    days: Vec<Value>,
     answers: DemoAnswers,
-    quarantine: Vec<QuarantineEntry>,
+    quarantine: Vec<Value>,
     reasons: BTreeMap<String, u64>,
-    tape: unitape_tape::TapeSummary,
     times: PhaseTimes,
     checks: Vec<DemoCheck>,
+    /// The commands that it has run.
+    commands: Vec<String>,
 }
 
 /// How long each part took, in seconds.
@@ -144,166 +136,131 @@ pub fn run(args: DemoArgs) -> output::Result {
 fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure> {
     let started = Instant::now();
     let demo_dir = DemoDirectory::prepare(args.dir.as_deref())?;
-    let tape = demo_dir.tape();
-    let workers = unitape_run::cores();
+    let mut commands = CommandRunner::new(&demo_dir, stop);
     let mut times = PhaseTimes::default();
-
-    let written = feeds::write(&demo_dir, args.seconds, stop)?;
+    let written = feeds::write(&demo_dir, &mut commands, args.seconds, stop)?;
     times.make_s = started.elapsed().as_secs_f64();
 
-    let from = Instant::now();
-    let options = ConsolidateOptions {
-        feeds: written.feeds.clone(),
-        workers,
-        stop: Some(stop),
-        ..ConsolidateOptions::default()
-    };
-    let (outcome, live): (RunOutcome, LiveWatchResult) =
-        live::watch_while(&tape, &demo_dir.alerts(), || Ok(consolidate::run_with_progress(&tape, options)?))?;
-    times.consolidate_s = from.elapsed().as_secs_f64();
-    if outcome.ending == FarmEnding::Stopped {
-        return Err(CommandFailure::Error("stopped".to_owned()));
-    }
+    let start = Instant::now();
+    let consolidation = commands.start("consolidate")?;
+    let watch = commands.start("watch")?;
+    commands.finish(consolidation)?;
+    let early = commands.text("watch")?.lines().filter(|line| line.starts_with(ALERT)).count();
+    commands.finish(watch)?;
+    times.consolidate_s = start.elapsed().as_secs_f64();
 
-    let from = Instant::now();
-    let mut replayed: Vec<Alert> = Vec::new();
-    watch::watch_tape(&tape, &ScenarioSelection::default(), |alert| {
-        replayed.push(alert.clone());
-        Ok(())
-    })?;
-    let recorded = alert_tape::read_alerts(&demo_dir.alerts(), ReadOptions::default())?;
-    let recorded: Vec<Alert> = recorded.into_iter().map(|recorded| recorded.alert).collect();
-    let mut replay_differs = check::alerts("live", &live.alerts, &replayed);
-    replay_differs.extend(check::alerts("on the alert tape", &recorded, &replayed));
-    times.replay_s = from.elapsed().as_secs_f64();
+    let start = Instant::now();
+    commands.run(&["replay", "books", "best", "handler"])?;
+    let is_alert = |line: &Value| line["scenario"].is_string();
+    let mut live = commands.lines("watch")?;
+    let live_totals = live.pop().unwrap_or_default();
+    let mut replayed = commands.lines("replay")?;
+    replayed.retain(is_alert);
+    let recorded = alert_tape::read_alerts(&demo_dir.path("alerts"), ReadOptions::default())?;
+    let recorded = recorded.iter().map(|recorded| {
+        let mut line = Vec::new();
+        recorded.alert.write_json(&mut line, None);
+        serde_json::from_slice(&line)
+    });
+    let recorded = recorded.collect::<Result<Vec<Value>, _>>()?;
+    let mut replay_differs = check::alert_differences("live", &live, &replayed);
+    replay_differs.extend(check::alert_differences("on the alert tape", &recorded, &replayed));
+    times.replay_s = start.elapsed().as_secs_f64();
 
-    let from = Instant::now();
-    // From the tape alone: what the run itself has counted is then compared with it.
-    let account = TapeAccount::load(&tape)?;
-    let summary = account.summary();
-    let picture = tape_overview::read_overview(&tape, &account)?;
-    let explained_alerts = tape_overview::evidence(&tape, &account, &live.alerts)?;
-    let (labelled, mut alerts_differ) = check::labels(&written.market.labels, &explained_alerts);
-    // The remaining alerts must be the wash trades of the order flow, and nothing else.
-    let left: Vec<usize> = (0..explained_alerts.len()).filter(|n| !labelled.contains(&Some(*n))).collect();
-    let rest: Vec<ExplainedAlert> = left.iter().map(|n| explained_alerts[*n].clone()).collect();
-    let (matched, rest_differs) = check::scenes(&written.truth.planted, &rest);
-    let matched: Vec<_> = matched.into_iter().map(|index| index.map(|n| left[n])).collect();
-    alerts_differ.extend(rest_differs);
-    let market_data = market_data_results::read_results(&tape, &account, &written.depth)?;
-    let quarantine = unitape_feed::quarantine::list(&tape)?;
-    let (mut reasons, mut of_flow) = (BTreeMap::new(), BTreeMap::new());
+    let start = Instant::now();
+    commands.run(&["seal"])?;
+    let mut sealed_differ = commands.compare(["sealed", "taped"])?;
+    commands.run(&["days", "sealed_status", "status", "sealed_bbo", "sealed_trades"])?;
+    sealed_differ
+        .extend(check::sealed_differences(commands.lines("sealed_status")?, commands.lines("status")?));
+    times.seal_s = start.elapsed().as_secs_f64();
+
+    let start = Instant::now();
+    commands.run(&["info", "verify", "quarantine"])?;
+    let mut positions: Vec<u64> = live.iter().flat_map(ExplainedAlert::positions_of).collect();
+    positions.sort_unstable();
+    let overview = overview::read_overview(&demo_dir.path("tape"), &positions)?;
+    let alerts: Vec<_> = live.into_iter().map(|alert| ExplainedAlert::new(alert, &overview.events)).collect();
+    let scenes: Vec<&Value> = written.labels.iter().chain(&written.planted).collect();
+    let (matched, alerts_differ) = check::match_scenes(&scenes, &alerts);
+    let market_data = market_data::read_results(&commands, &written.depth)?;
+    let quarantine = commands.lines("quarantine")?;
+    let (mut reasons, mut flow_reasons) = (BTreeMap::new(), BTreeMap::new());
     for entry in &quarantine {
-        *reasons.entry(entry.reason.clone()).or_insert(0) += 1;
-        if !market_data_results::is_from_exchange(entry) {
-            *of_flow.entry(entry.reason.clone()).or_insert(0) += 1;
+        let reason = entry["reason"].as_str().unwrap_or("?");
+        *reasons.entry(reason.to_owned()).or_insert(0) += 1;
+        if !market_data::is_from_exchange(entry) {
+            *flow_reasons.entry(reason.to_owned()).or_insert(0) += 1;
         }
     }
-    let sizes = sizes(&written)?;
-    let mut accounts = check::account(&summary, &picture, &written.counted, &sizes, &[DEPTH]);
-    let size = sizes.get(DEPTH).copied().unwrap_or(0);
-    accounts.extend(market_data_results::account(
-        summary.by_feed.get(DEPTH),
-        size,
-        &written.depth,
-        &quarantine,
-    ));
-    if outcome.summary.events != summary.events || live.events != summary.by_kind.values().sum::<u64>() {
+    let info = commands.last("info")?;
+    let mut accounts = check::account_differences(&info["account"]["by_feed"], &overview, &written.counts);
+    accounts.extend(market_data::undamaged_messages(&written.depth, &quarantine));
+    let on_tape: u64 = overview.by_feed.values().flat_map(BTreeMap::values).sum();
+    let run_events = number(&commands.last("consolidate")?["events"]);
+    let (tape_events, watched_events) =
+        (number(&info["account"]["events"]), number(&live_totals["totals"]["events"]));
+    if run_events != tape_events || watched_events != on_tape {
         accounts.push(format!(
-            "{} events by the run, {} by the tape, {} frames of events met by the live watch",
-            outcome.summary.events, summary.events, live.events
+            "{run_events} events by the run, {tape_events} by the account; {watched_events} met by the live watch, {on_tape} on \
+             the tape"
         ));
     }
-    let since = Instant::now();
-    let sealed = sealed_days::seal_and_compare(&demo_dir)?;
-    times.seal_s = since.elapsed().as_secs_f64();
-    let served = served::read_back(&demo_dir)?;
-    let busiest = picture.books.iter().max_by_key(|book| book.changes);
-    let instrument = busiest.map_or("", |book| book.instr.as_str());
-    let answers = answers::ask(&demo_dir, live.alerts.len(), instrument)?;
+    let instrument = overview.books.first().map_or("", |book| book.instr.as_str());
+    let answers = answers::ask(&demo_dir, &mut commands, alerts.len() as u64, instrument)?;
     let truth = &written.truth;
-    let mut depths = market_data_results::books(&written.depth.truth, "the tape", &market_data.tape);
-    depths.extend(market_data_results::books(&written.depth.truth, "the handler", &market_data.handler));
-    let checks = vec![
-        DemoCheck::new(
-            "every planted manipulation is found, with its evidence, and nothing else",
-            alerts_differ,
-        ),
-        DemoCheck::new(
-            "no near miss is in any alert's evidence",
-            check::near_miss_alerts(&truth.near_misses, &explained_alerts),
-        ),
-        DemoCheck::new("the live watch put on its tape the alerts that a replay gives", replay_differs),
-        DemoCheck::new("every message and every byte is accounted for, kind by kind", accounts),
-        DemoCheck::new("quarantine holds what was broken, by reason", check::reasons(truth, &of_flow)),
-        DemoCheck::new(
-            "the last best prices are those of the books",
-            check::last_bbo(&truth.bbo, &picture.books),
-        ),
-        DemoCheck::new("the depth of every instrument is the exchange's own, level by level", depths),
-        DemoCheck::new(
+    let books = &written.depth.books;
+    let mut depths = market_data::book_differences(books, "the tape", &market_data.tape);
+    depths.extend(market_data::book_differences(books, "the handler", &market_data.handler));
+    let problems = commands.last("verify")?["problems"].take();
+    let problems = problems.as_array().into_iter().flatten().map(Value::to_string).collect();
+    let checks = [
+        ("every planted manipulation is found, with its evidence, and nothing else", alerts_differ),
+        ("no near miss is in any alert's evidence", check::near_miss_alerts(&written.near_misses, &alerts)),
+        ("the live watch put on its tape the alerts that a replay gives", replay_differs),
+        ("every message and every byte is accounted for, kind by kind", accounts),
+        ("quarantine holds what was broken, by reason", check::reasons(truth, &flow_reasons)),
+        ("the last best prices are those of the books", check::last_bbo(&truth.bbo, &overview.books)),
+        ("the depth of every instrument is the exchange's own, level by level", depths),
+        (
             "what the lines lost is known, packet by packet, and every book is mended",
-            market_data_results::lines(&written.depth.came, &market_data),
+            market_data::line_differences(&written.depth.came, &market_data),
         ),
-        DemoCheck::new("the tape is intact, checksums and all", verify(&tape)?),
-        DemoCheck::new("the sealed days hold what stands on the tape, event by event", sealed.differs),
-        DemoCheck::new(
+        ("the tape is intact, checksums and all", problems),
+        ("the sealed days hold what stands on the tape, event by event", sealed_differ),
+        (
             "a data server gives the same rows to who may read them, and nothing to a stranger",
-            served.differs,
+            answers.served_differs.clone(),
         ),
-        DemoCheck::new(
+        (
             "the best prices of eight pairs at twenty banks are the banks' own, line by line",
             answers.prices_differ.clone(),
         ),
-        DemoCheck::new("every alert is in a case, once", answers.cases_differ.clone()),
-        DemoCheck::new(
-            "a plot from Python, where it is installed, has the rows of the tape",
-            answers.plot_differs.clone(),
-        ),
+        ("every alert is in a case, once", answers.cases_differ.clone()),
+        ("a plot from Python, where it is installed, has the rows of the tape", answers.plot_differs.clone()),
     ];
-    times.check_s = from.elapsed().as_secs_f64() - times.seal_s;
+    let days = commands.last("days")?["days"].as_array().cloned().unwrap_or_default();
+    times.check_s = start.elapsed().as_secs_f64();
     times.total_s = started.elapsed().as_secs_f64();
-    let tape = unitape_tape::info(&tape)?;
     Ok(DemoResults {
+        commands: commands.started,
         demo_dir,
-        workers,
         written,
-        summary,
-        picture,
-        live,
-        explained_alerts,
+        info,
+        overview,
+        alerts,
+        early,
         matched,
-        labelled,
         market_data,
-        days: sealed.info,
-        served_rows: served.rows,
+        days,
         answers,
         quarantine,
         reasons,
-        tape,
         times,
-        checks,
+        checks: checks.map(|(what, differs)| DemoCheck { what, differs }).into(),
     })
 }
 
-fn verify(tape: &std::path::Path) -> Result<Vec<String>, CommandFailure> {
-    let report = unitape_tape::verify(tape)?;
-    let problems = report.problems.iter();
-    Ok(problems.map(|p| format!("{} at offset {}: {}", p.file.display(), p.offset, p.problem)).collect())
-}
-
-/// Returns the number of bytes of each feed's files.
-fn sizes(written: &WrittenFeeds) -> Result<BTreeMap<String, u64>, CommandFailure> {
-    let mut sizes = BTreeMap::new();
-    for feed in &written.feeds {
-        for file in &feed.files {
-            let size = std::fs::metadata(file)
-                .map_err(|e| demo_directory::directory_failure("look at", file, &e))?
-                .len();
-            *sizes.entry(feed.name.clone()).or_insert(0) += size;
-        }
-    }
-    Ok(sizes)
-}
-
+/// How a line of `unitape watch` with an alert begins.
+const ALERT: &str = r#"{"scenario":"#;
 const DIFFERENCES_SHOWN: usize = 8;

@@ -1,17 +1,15 @@
 //! The summary of a demo, for people and as data.
 
-use super::feeds::{MARKET, ORDERS};
+use super::check::{ExplainedAlert, key_text, near_miss_alerts, number};
+use super::feeds::{MARKET, ORDERS, SAMPLE_TITLES};
 use super::layout::{TextPaint, TextTable, WIDTH, quoted, wrapped};
-use super::samples::SAMPLES;
-use super::tape_overview::{ExplainedAlert, PriceHistory};
-use super::{DemoResults, check};
+use super::overview::PriceHistory;
+use super::{DemoResults, market_data};
 use crate::output::{self, CommandFailure, bytes, escape_line, grouped};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use unitape_feed::FeedSummary;
-use unitape_sim::day::WashTradePair;
 
 /// Instruments shown of each kind.
 const SHOWN: usize = 12;
@@ -35,18 +33,18 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
         bytes(tape_bytes(story)),
         grouped(events(story)),
         tape_bytes(story) as f64 / events(story).max(1) as f64,
-        grouped(story.picture.switches)
+        grouped(story.overview.switches)
     ));
-    lines.extend(super::market_data::lines(story, paint));
+    lines.extend(market_data::lines(story, paint));
     section(
         &mut lines,
         paint,
         "Order books",
         "last best bid and ask, and the way of their middle over 130 minutes",
     );
-    books(&mut lines, &story.picture.books, paint);
+    books(&mut lines, &story.overview.books, paint);
     section(&mut lines, paint, "Indices", "last value, and its way over the same time");
-    indices(&mut lines, &story.picture.indices, paint);
+    indices(&mut lines, &story.overview.indices, paint);
     section(
         &mut lines,
         paint,
@@ -72,7 +70,7 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
         "the tape's events by day and schema, compressed and encrypted, for scans",
     );
     lines.extend(days(story).lines(paint));
-    more(&mut lines, story.days.days.len(), DAYS_SHOWN, "the first ones", "days are in the store", paint);
+    more(&mut lines, story.days.len(), DAYS_SHOWN, "the first ones", "days are in the store", paint);
     section(&mut lines, paint, "Checked by the demo itself", "");
     for check in &story.checks {
         let mark = if check.holds() { paint.good("✓") } else { paint.bad("✗") };
@@ -100,83 +98,65 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
 
 /// Writes the report as JSON.
 pub fn json(story: &DemoResults) -> Value {
-    let truth = &story.written.truth;
-    let feeds: serde_json::Map<_, _> = story
-        .summary
-        .by_feed
-        .iter()
-        .map(|(name, f)| {
-            let mut value = serde_json::to_value(f).unwrap_or_default();
-            value["by_kind"] = json!(story.picture.by_feed.get(name));
-            value["messages_per_s"] = rate(f.messages, story.times.consolidate_s).into();
-            (name.clone(), value)
-        })
-        .collect();
-    let scenes: Vec<Value> = truth
-        .planted
-        .iter()
-        .zip(&story.matched)
-        .map(|(scene, index)| json!({ "scene": scene, "alert": index.map(|n| alert_json(&story.explained_alerts[n])), "found": index.is_some() }))
-        .collect();
-    let labels: Vec<Value> = story
-        .written
-        .market
-        .labels
-        .iter()
-        .zip(&story.labelled)
-        .map(|(label, index)| json!({ "label": label, "alert": index.map(|n| alert_json(&story.explained_alerts[n])), "found": index.is_some() }))
-        .collect();
-    let days = story.days.days.iter().map(|(day, info)| {
-        let schemas: serde_json::Map<_, _> = info
-            .schemas
-            .iter()
-            .map(|(schema, amount)| (schema.name().to_owned(), amount.rows.into()))
-            .collect();
-        json!({ "day": day.to_string(), "rows": info.all.rows, "bytes": info.all.bytes, "schemas": schemas })
+    let (written, account, answers) = (&story.written, &story.info["account"], &story.answers);
+    let mut feeds = account["by_feed"].clone();
+    for (name, feed) in feeds.as_object_mut().into_iter().flatten() {
+        feed["by_kind"] = json!(story.overview.by_feed.get(name));
+        feed["messages_per_s"] = rate(number(&feed["messages"]), story.times.consolidate_s).into();
+    }
+    let scenes = |name: &str, scenes: &[Value], matched: &[Option<usize>]| -> Vec<Value> {
+        let pairs = scenes.iter().zip(matched).map(|(scene, index)| {
+            let alert = index.map(|n| alert_json(&story.alerts[n]));
+            json!({ name: scene, "alert": alert, "found": index.is_some() })
+        });
+        pairs.collect()
+    };
+    let (labelled, planted) = story.matched.split_at(written.labels.len());
+    let days = story.days.iter().map(|day| {
+        let schemas = day["schemas"].as_object().into_iter().flatten();
+        let schemas: Map<_, _> =
+            schemas.map(|(name, amount)| (name.clone(), amount["rows"].clone())).collect();
+        json!({ "day": day["date"], "rows": day["rows"], "bytes": day["bytes"], "schemas": schemas })
     });
-    let near: Vec<Value> = truth
-        .near_misses
-        .iter()
-        .map(|scene| {
-            let raised =
-                !check::near_miss_alerts(std::slice::from_ref(scene), &story.explained_alerts).is_empty();
-            json!({ "scene": scene, "alert": raised })
-        })
-        .collect();
+    let near_misses = written.near_misses.iter().map(|scene| {
+        let raised = !near_miss_alerts(std::slice::from_ref(scene), &story.alerts).is_empty();
+        json!({ "scene": scene, "alert": raised })
+    });
     json!({
         "dir": story.demo_dir.dir.display().to_string(),
         "holds": story.checks.iter().all(|c| c.holds()),
-        "workers": story.workers,
+        "workers": unitape_run::cores(),
         "feeds": feeds,
-        "messages": story.summary.messages,
-        "events": story.summary.events,
-        "quarantined": story.summary.quarantined,
-        "ignored": story.summary.ignored,
-        "feed_switches": story.picture.switches,
+        "messages": account["messages"],
+        "events": account["events"],
+        "quarantined": account["quarantined"],
+        "ignored": account["ignored"],
+        "feed_switches": story.overview.switches,
         "tape": {
-            "id": story.tape.id.to_string(),
+            "id": story.info["tape"],
             "bytes": tape_bytes(story),
             "events": events(story),
             "bytes_per_event": tape_bytes(story) as f64 / events(story).max(1) as f64,
-            "disk_bytes": story.tape.disk_bytes,
+            "disk_bytes": story.info["disk_bytes"],
         },
-        "depth": super::market_data::json(story),
-        "books": story.picture.books.iter().map(course_json).collect::<Vec<_>>(),
-        "indices": story.picture.indices.iter().map(course_json).collect::<Vec<_>>(),
-        "planted": scenes,
-        "labels": labels,
-        "near_misses_of_the_day": story.written.market.near_misses,
-        "not_planted": unplanted(story).map(|n| alert_json(&story.explained_alerts[n])).collect::<Vec<_>>(),
+        "depth": market_data::json(story),
+        "books": story.overview.books.iter().map(PriceHistory::json).collect::<Vec<_>>(),
+        "indices": story.overview.indices.iter().map(PriceHistory::json).collect::<Vec<_>>(),
+        "planted": scenes("scene", &written.planted, planted),
+        "labels": scenes("label", &written.labels, labelled),
+        "near_misses_of_the_day": written.near_misses_of_day,
+        "not_planted": unplanted(story).map(|n| alert_json(&story.alerts[n])).collect::<Vec<_>>(),
         "days": days.collect::<Vec<_>>(),
         "answers": {
-            "bank_events": story.answers.bank_events, "best_prices": story.answers.best_prices, "cases": story.answers.cases,
-            "page": story.answers.page, "plot": story.answers.plot, "served_rows": story.served_rows,
+            "bank_events": answers.bank_events, "best_prices": answers.best_prices, "cases": answers.cases,
+            "page": answers.page, "plot": answers.plot, "served_rows": answers.served_rows,
         },
-        "near_misses": near,
-        "alerts": { "live": story.live.alerts.len(), "live_before_the_tape_was_done": story.live.early },
+        "near_misses": near_misses.collect::<Vec<_>>(),
+        "alerts": { "live": story.alerts.len(), "live_before_the_tape_was_done": story.early },
         "quarantine": story.reasons,
         "times": story.times,
         "checks": story.checks.iter().map(|c| json!({ "what": c.what, "holds": c.holds(), "differs": c.differs })).collect::<Vec<_>>(),
+        "commands": story.commands,
         "next": next(story).map(|(command, _)| command),
     })
 }
@@ -184,31 +164,33 @@ pub fn json(story: &DemoResults) -> Value {
 /// Describes the demo's events in plain sentences.
 fn describe_demo(story: &DemoResults) -> String {
     let truth = &story.written.truth;
-    let messages = |feed| story.summary.by_feed.get(feed).map_or(0, |f| f.messages);
+    let messages = |feed: &str| grouped(number(&story.info["account"]["by_feed"][feed]["messages"]));
     let replay_text = if story.checks.iter().all(|c| c.holds()) {
         "played again from the tape, it raised exactly the same."
     } else {
         "but not all is as it must be: see the checks below."
     };
     format!(
-        "What just happened: three real feeds ({}), a made-up FIX 4.4 order flow at three venues ({} messages, in \
+        "What just happened: three real feeds ({SAMPLE_TITLES}), a made-up FIX 4.4 order flow at three venues ({} messages, in \
          which {} wash trades, {} near misses and {} broken messages are hidden), a simulated day with auctions, \
          halts, news and payments ({} events, {} manipulations and {} near misses among them) and the market data of an \
          exchange in a box, in FAST on two lines that lose packets, were decoded by {} and merged by time onto one tape: a durable log that any number of programs can follow without slowing its writer. One did: a watch \
          followed the tape while it was being written and raised {} alerts, {} before the last message was on it; \
          {replay_text} The alerts are events on a tape of their own.",
-        SAMPLES.map(|s| s.title).join("; "),
-        grouped(messages(ORDERS)),
+        messages(ORDERS),
         truth.planted.len(),
         truth.near_misses.len(),
         grouped(truth.totals.bad.total()),
-        grouped(messages(MARKET)),
-        story.written.market.labels.len(),
-        story.written.market.near_misses,
-        if story.workers == 1 { "one worker".to_owned() } else { format!("{} workers", story.workers) },
-        story.live.alerts.len(),
-        match story.live.early {
-            early if early == story.live.alerts.len() => "all of them".to_owned(),
+        messages(MARKET),
+        story.written.labels.len(),
+        story.written.near_misses_of_day,
+        match unitape_run::cores() {
+            1 => "one worker".to_owned(),
+            workers => format!("{workers} workers"),
+        },
+        story.alerts.len(),
+        match story.early {
+            early if early == story.alerts.len() => "all of them".to_owned(),
             early => format!("{early} of them"),
         },
     )
@@ -223,17 +205,15 @@ pub fn section(lines: &mut Vec<String>, paint: TextPaint, title: &str, summary: 
 fn feeds(story: &DemoResults) -> TextTable {
     let head =
         ["feed", ">messages", ">with events", ">duplicates", ">quarantined", ">ignored", ">events", ">size"];
+    let counts = ["messages", "with_events", "duplicates", "quarantined", "ignored", "events", "bytes"];
     let mut table = TextTable::new(&head);
-    let s = &story.summary;
-    let mut row = |name: &str, counts: [u64; 7]| {
-        let [numbers @ .., size] = counts;
+    let mut row = |name: &str, [numbers @ .., size]: [u64; 7]| {
         let numbers = numbers.map(grouped);
         table.row(std::iter::once(name.to_owned()).chain(numbers).chain([bytes(size)]).collect());
     };
     let mut sum = [0; 7];
-    for (name, f) in &s.by_feed {
-        let FeedSummary { messages, with_events, duplicates, quarantined, ignored, events, bytes, .. } = *f;
-        let counts = [messages, with_events, duplicates, quarantined, ignored, events, bytes];
+    for (name, feed) in story.info["account"]["by_feed"].as_object().into_iter().flatten() {
+        let counts = counts.map(|count| number(&feed[count]));
         sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
         row(name, counts);
     }
@@ -241,23 +221,20 @@ fn feeds(story: &DemoResults) -> TextTable {
     table
 }
 
-fn books(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) {
+fn books(lines: &mut Vec<String>, histories: &[PriceHistory], paint: TextPaint) {
     let mut table =
         TextTable::new(&["venue", "instrument", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
-    for c in courses.iter().take(SHOWN) {
-        let value = |n: usize| c.last.get(n).cloned().flatten().unwrap_or_else(|| "-".to_owned());
-        let cells = [value(1), value(0), value(2), value(3), grouped(c.changes), c.sparkline()];
-        table.row([c.venue.clone(), c.instr.clone()].into_iter().chain(cells).collect());
+    for history in histories.iter().take(SHOWN) {
+        table.row([vec![history.venue.clone(), history.instr.clone()], history.quote_cells()].concat());
     }
     lines.extend(table.lines(paint));
-    more(lines, courses.len(), SHOWN, "the most active", "order books are on the tape", paint);
+    more(lines, histories.len(), SHOWN, "the most active", "order books are on the tape", paint);
 }
 
 fn indices(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) {
     let mut table = TextTable::new(&["venue", "index", ">value", ">changes", "course"]);
     for c in courses.iter().take(SHOWN) {
-        let value = c.last.first().cloned().flatten().unwrap_or_else(|| "-".to_owned());
-        table.row(vec![c.venue.clone(), c.instr.clone(), value, grouped(c.changes), c.sparkline()]);
+        table.row(vec![c.venue.clone(), c.instr.clone(), c.cell(0), grouped(c.changes), c.sparkline()]);
     }
     lines.extend(table.lines(paint));
     more(lines, courses.len(), SHOWN, "the most active", "indices are on the tape", paint);
@@ -279,38 +256,29 @@ pub fn more(
 
 fn planted(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["planted at", "scene", "group", "instrument", "evidence", ">found"]);
-    let part = |scene: &WashTradePair, n: usize| {
-        scene.key.0.get(n).map_or_else(String::new, |(_, value)| value.clone())
+    let key = |key: &Value, name: &str| key[name].as_str().unwrap_or_default().to_owned();
+    let evidence = |n: usize| {
+        let positions = story.alerts[n].positions.iter().map(|position| format!("@{position}"));
+        positions.collect::<Vec<_>>().join(" ")
     };
-    for (scene, index) in story.written.truth.planted.iter().zip(&story.matched) {
-        let evidence = match index {
-            Some(n) => story.explained_alerts[*n]
-                .positions
-                .iter()
-                .map(|p| format!("@{p}"))
-                .collect::<Vec<_>>()
-                .join(" "),
-            None => "-".to_owned(),
-        };
+    for (scene, index) in story.written.planted.iter().zip(&story.matched[story.written.labels.len()..]) {
         table.row(vec![
-            time_of_day(scene.ts),
-            scene.arm.to_owned(),
-            part(scene, 0),
-            part(scene, 1),
-            evidence,
+            time_of_day(&scene["ts"]),
+            scene["arm"].as_str().unwrap_or_default().to_owned(),
+            key(&scene["key"], "group"),
+            key(&scene["key"], "instr"),
+            index.map_or_else(|| "-".to_owned(), evidence),
             if index.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
     }
     for n in unplanted(story) {
-        let f = &story.explained_alerts[n];
-        let key = |part_index: usize| f.key.get(part_index).cloned().unwrap_or_default();
-        let evidence = f.positions.iter().map(|p| format!("@{p}")).collect::<Vec<_>>().join(" ");
+        let alert = &story.alerts[n].alert;
         table.row(vec![
             format!("NEVER (alert {n})"),
-            f.arm.clone(),
-            key(0),
-            key(1),
-            evidence,
+            alert["scenario"].as_str().unwrap_or_default().to_owned(),
+            key_text(&alert["key"]),
+            String::new(),
+            evidence(n),
             "NO".to_owned(),
         ]);
     }
@@ -319,18 +287,17 @@ fn planted(story: &DemoResults) -> TextTable {
 
 /// Alerts that nothing was planted for.
 fn unplanted(story: &DemoResults) -> impl Iterator<Item = usize> {
-    let planted = |n: &usize| story.matched.contains(&Some(*n)) || story.labelled.contains(&Some(*n));
-    (0..story.explained_alerts.len()).filter(move |n| !planted(n))
+    (0..story.alerts.len()).filter(|n| !story.matched.contains(&Some(*n)))
 }
 
 fn labels(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["planted at", "scenario", "who and where", ">evidence", ">found"]);
-    for (label, index) in story.written.market.labels.iter().zip(&story.labelled) {
-        let evidence = index.map_or(0, |n| story.explained_alerts[n].positions.len() as u64);
+    for (label, index) in story.written.labels.iter().zip(&story.matched) {
+        let evidence = index.map_or(0, |n| story.alerts[n].positions.len() as u64);
         table.row(vec![
-            time_of_day(label.ts),
-            label.scenario.to_owned(),
-            check::key(label),
+            time_of_day(&label["ts"]),
+            label["scenario"].as_str().unwrap_or_default().to_owned(),
+            key_text(&label["key"]),
             if evidence > 0 { grouped(evidence) } else { "counts".to_owned() },
             if index.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
@@ -340,21 +307,21 @@ fn labels(story: &DemoResults) -> TextTable {
 
 fn days(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["day", ">events", ">size", ">bytes an event", "schemas"]);
-    for (day, info) in story.days.days.iter().take(DAYS_SHOWN) {
-        let mut schemas: Vec<_> =
-            info.schemas.iter().map(|(schema, amount)| (amount.rows, schema.name())).collect();
+    for day in story.days.iter().take(DAYS_SHOWN) {
+        let schemas = day["schemas"].as_object().into_iter().flatten();
+        let mut schemas: Vec<_> = schemas.map(|(name, amount)| (number(&amount["rows"]), name)).collect();
         schemas.sort_unstable_by(|a, b| b.cmp(a));
-        let mut names =
-            schemas.iter().take(3).map(|(n, name)| format!("{name} {}", grouped(*n))).collect::<Vec<_>>();
+        let mut names: Vec<String> =
+            schemas.iter().take(3).map(|(n, name)| format!("{name} {}", grouped(*n))).collect();
         if let Some(more) = schemas.len().checked_sub(3).filter(|n| *n > 0) {
             names.push(format!("{more} more"));
         }
-        let per_event = info.all.bytes as f64 / info.all.rows.max(1) as f64;
+        let (rows, size) = (number(&day["rows"]), number(&day["bytes"]));
         table.row(vec![
-            day.to_string(),
-            grouped(info.all.rows),
-            bytes(info.all.bytes),
-            format!("{per_event:.1}"),
+            day["date"].as_str().unwrap_or_default().to_owned(),
+            grouped(rows),
+            bytes(size),
+            format!("{:.1}", size as f64 / rows.max(1) as f64),
             names.join(", "),
         ]);
     }
@@ -363,13 +330,13 @@ fn days(story: &DemoResults) -> TextTable {
 
 fn near_misses(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["near misses: innocent because", ">planted", ">alerts"]);
-    let scenes = &story.written.truth.near_misses;
-    let reasons: BTreeSet<&str> = scenes.iter().filter_map(|s| s.misses).collect();
-    for reason in reasons {
-        let reason_scenes: Vec<WashTradePair> =
-            scenes.iter().filter(|s| s.misses == Some(reason)).cloned().collect();
-        let raised = check::near_miss_alerts(&reason_scenes, &story.explained_alerts).len() as u64;
-        table.row(vec![reason.to_owned(), grouped(reason_scenes.len() as u64), grouped(raised)]);
+    let mut by_reason: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for scene in &story.written.near_misses {
+        by_reason.entry(scene["misses"].as_str().unwrap_or_default()).or_default().push(scene.clone());
+    }
+    for (reason, scenes) in by_reason {
+        let raised = near_miss_alerts(&scenes, &story.alerts).len() as u64;
+        table.row(vec![reason.to_owned(), grouped(scenes.len() as u64), grouped(raised)]);
     }
     table
 }
@@ -377,13 +344,13 @@ fn near_misses(story: &DemoResults) -> TextTable {
 fn quarantine(story: &DemoResults) -> TextTable {
     let mut table = TextTable::new(&["reason", ">messages", "for example"]);
     for (reason, n) in &story.reasons {
-        let first = story.quarantine.iter().find(|e| e.reason == *reason);
-        let detail = first.map(|e| e.detail.clone()).unwrap_or_default();
+        let first = story.quarantine.iter().find(|entry| entry["reason"] == reason.as_str());
+        let detail = first.and_then(|entry| entry["detail"].as_str()).unwrap_or_default();
         let room = WIDTH - 35;
         let short = if detail.chars().count() > room {
             format!("{}…", detail.chars().take(room - 1).collect::<String>())
         } else {
-            detail
+            detail.to_owned()
         };
         table.row(vec![reason.clone(), grouped(*n), short]);
     }
@@ -394,14 +361,14 @@ fn quarantine(story: &DemoResults) -> TextTable {
 fn answers(story: &DemoResults) -> Vec<String> {
     let answers = &story.answers;
     let (prices, bank_events) = (grouped(answers.best_prices), grouped(answers.bank_events));
-    let (cases, alerts) = (grouped(answers.cases), grouped(story.live.alerts.len() as u64));
+    let (cases, alerts) = (grouped(answers.cases), grouped(story.alerts.len() as u64));
     let mut lines = vec![
         format!("  best price: {prices} changes of it among {bank_events} events of twenty banks"),
         format!("  cases: {cases} of {alerts} alerts, each to be closed by two persons"),
         "  in a browser: unitape demo --desk".to_owned(),
         format!(
             "  data on demand: {} rows of the sealed days, read back from a server by who may read them",
-            grouped(story.served_rows)
+            grouped(answers.served_rows)
         ),
     ];
     if let Some(name) = answers.page.as_ref().and_then(|page| page.file_name()) {
@@ -420,15 +387,12 @@ fn answers(story: &DemoResults) -> Vec<String> {
 /// Commands to continue with, and what they do.
 fn next(story: &DemoResults) -> [(String, &'static str); 8] {
     let program = program();
-    let tape = quoted(&story.demo_dir.tape().display().to_string());
-    let alerts = quoted(&story.demo_dir.alerts().display().to_string());
-    let cases = quoted(&story.demo_dir.cases().display().to_string());
-    let banks = quoted(&story.demo_dir.banks().join("tape").display().to_string());
-    let store = quoted(&story.demo_dir.store().display().to_string());
-    let first = story.explained_alerts.first().map(|f| f.positions.as_slice()).unwrap_or_default();
+    let path = |name: &str| quoted(&story.demo_dir.path(name).display().to_string());
+    let [tape, alerts, cases, banks, store] = ["tape", "alerts", "cases", "banks/tape", "store"].map(path);
+    let first = story.alerts.first().map(|f| f.positions.as_slice()).unwrap_or_default();
     let (from, to) = (first.iter().min().copied(), first.iter().max().copied());
     let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
-    let instr = story.market_data.courses.first().map_or("?", |course| course.instr.as_str());
+    let instr = story.market_data.histories.first().map_or("?", |history| history.instr.as_str());
     let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
     [
         (
@@ -474,29 +438,26 @@ fn program() -> String {
     }
 }
 
-fn alert_json(f: &ExplainedAlert) -> Value {
-    let positions: Vec<u64> = f.positions.iter().map(|p| p.0).collect();
-    json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": positions, "evidence": f.legs })
-}
-
-pub fn course_json(c: &PriceHistory) -> Value {
+fn alert_json(explained: &ExplainedAlert) -> Value {
+    let ExplainedAlert { alert, positions, evidence } = explained;
+    let key: Vec<_> = alert["key"].as_object().into_iter().flat_map(Map::values).collect();
     json!({
-        "venue": c.venue, "instr": c.instr, "changes": c.changes, "ts": c.ts, "last": c.last,
-        "sparkline": c.sparkline(),
+        "scenario": alert["scenario"], "arm": alert["detail"]["arm"], "key": key, "ts": alert["ts"],
+        "positions": positions, "evidence": evidence,
     })
 }
 
-fn time_of_day(ts: u64) -> String {
-    let text = crate::commands::tape::utc(ts as i64);
+fn time_of_day(ts: &Value) -> String {
+    let text = crate::commands::tape::utc(number(ts) as i64);
     text.get(11..23).unwrap_or(&text).to_owned()
 }
 
 fn tape_bytes(story: &DemoResults) -> u64 {
-    story.tape.end.0 - story.tape.first.0
+    number(&story.info["end"]) - number(&story.info["first"])
 }
 
 fn events(story: &DemoResults) -> u64 {
-    story.tape.ordinals - story.tape.first_ordinal
+    number(&story.info["retained"]["events"])
 }
 
 fn rate(messages: u64, seconds: f64) -> u64 {

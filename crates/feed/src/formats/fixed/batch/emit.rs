@@ -7,6 +7,7 @@ use super::{FixedBatchDecoder, LaneRecord, SLOW};
 use crate::block::{Block, BlockMessageKind, MessageSpan};
 use crate::formats::format::SourceContext;
 use crate::mapping::MappingPlan;
+use unitape_base::FramedLine;
 use unitape_codec::fixed::{
     ColumnValue, FixedWidthDecoder, LANES, NextRecord, ScatteredRecords, StridedRecords,
 };
@@ -183,7 +184,7 @@ impl GeneralRecordReader<'_> {
     ) -> Option<(FixedRecordView<'m>, &'m MappingPlan)> {
         // Not the first record of a file: that one is never in a batch.
         let next = self.decoder.next(bytes, lane.start as usize, 1, true);
-        let NextRecord::Record { span, kind, .. } = next else { return None };
+        let NextRecord::Message(FramedLine { span, content: Ok(kind), .. }) = next else { return None };
         let raw = span.slice(bytes);
         let fields = FixedRecordView {
             raw,

@@ -1,39 +1,34 @@
-use super::super::feeds::count_order_flow;
+use super::super::feeds::order_counts;
 use super::*;
 use serde_json::json;
-use unitape_model::{Position, UnixNanos};
-use unitape_sim::day::{DropCopyTotals, WashTradeLeg};
+use unitape_sim::day::DropCopyTotals;
 
-fn scene(n: u64, arm: &'static str, misses: Option<&'static str>) -> WashTradePair {
-    let leg = |id: u64, side| WashTradeLeg {
-        ts: 1000 + n,
-        venue: "XLON",
-        oid: format!("O{n}{id}"),
-        match_id: format!("M{n}"),
-        owner: format!("WSH{n}"),
-        side,
-        px: "2500.5".to_owned(),
-        qty: "100".to_owned(),
+fn scene(n: u64, arm: &str) -> Value {
+    let leg = |id: u64, side: &str| {
+        json!({
+            "ts": 1000 + n, "venue": "XLON", "oid": format!("O{n}{id}"), "match_id": format!("M{n}"),
+            "owner": format!("WSH{n}"), "side": side, "px": "2500.5", "qty": "100",
+        })
     };
-    WashTradePair {
-        scenario: "wash_trade",
-        arm,
-        misses,
-        ts: 1000 + n,
-        key: AlertLabelKey(vec![("group", format!("WSH{n}")), ("instr", "GB00B03MLX29".to_owned())]),
-        legs: [leg(1, "B"), leg(2, "S")],
-    }
+    json!({
+        "scenario": "wash_trade", "arm": arm, "ts": 1000 + n,
+        "key": { "group": format!("WSH{n}"), "instr": "GB00B03MLX29" }, "legs": [leg(1, "B"), leg(2, "S")],
+    })
 }
 
-fn found(scene: &WashTradePair) -> ExplainedAlert {
-    ExplainedAlert {
-        scenario: scene.scenario.to_owned(),
-        arm: scene.arm.to_owned(),
-        key: values(&scene.key).cloned().collect(),
-        ts: scene.ts as i64,
-        positions: vec![Position(64), Position(192)],
-        legs: legs(scene).to_vec(),
+fn found(scene: &Value) -> ExplainedAlert {
+    let mut events = BTreeMap::new();
+    for (position, leg) in [64, 192].into_iter().zip(scene["legs"].as_array().unwrap()) {
+        let mut event = leg.clone();
+        event["kind"] = "exec".into();
+        event["instr"] = "GB00B03MLX29".into();
+        events.insert(position, event);
     }
+    let alert = json!({
+        "scenario": scene["scenario"], "ts": scene["ts"], "trigger_seq": 9, "key": scene["key"],
+        "detail": { "arm": scene["arm"], "positions": [64, 192] },
+    });
+    ExplainedAlert::new(alert, &events)
 }
 
 /// The truth of a drop copy of 80 messages, of which 30 are no events.
@@ -47,66 +42,69 @@ fn truth() -> DropCopyTruth {
 /// A self-check that holds whatever happens is worse than none: each kind of difference must fail it.
 #[test]
 fn a_missing_and_an_extra_alert_fail() {
-    let planted = [scene(1, "self_match", None), scene(2, "round_trip", None)];
-    let all: Vec<ExplainedAlert> = planted.iter().map(found).collect();
-    assert_eq!(scenes(&planted, &all), (vec![Some(0), Some(1)], vec![]));
+    let scenes = [scene(1, "self_match"), scene(2, "round_trip")];
+    let planted: Vec<&Value> = scenes.iter().collect();
+    let all: Vec<ExplainedAlert> = scenes.iter().map(found).collect();
+    assert_eq!(match_scenes(&planted, &all), (vec![Some(0), Some(1)], vec![]));
 
-    let (matched, differs) = scenes(&planted, &all[1..]);
+    let (matched, differs) = match_scenes(&planted, &all[1..]);
     assert_eq!(matched, [None, Some(0)]);
     assert!(differs.len() == 1 && differs[0].starts_with("no alert for self_match of WSH1"), "{differs:?}");
 
-    let extra = [&all[..], &[found(&scene(3, "self_match", None))]].concat();
-    let (matched, differs) = scenes(&planted, &extra);
+    let extra = [&all[..], &[found(&scene(3, "self_match"))]].concat();
+    let (matched, differs) = match_scenes(&planted, &extra);
     assert_eq!(matched, [Some(0), Some(1)]);
     assert!(differs.len() == 1 && differs[0].contains("was not planted"), "{differs:?}");
 
     // The same alert twice is one too many.
     let twice = [&all[..], &all[..1]].concat();
-    assert_eq!(scenes(&planted, &twice).1.len(), 1);
+    assert_eq!(match_scenes(&planted, &twice).1.len(), 1);
 }
 
 /// An alert about the right owner with the wrong evidence accuses somebody of something else.
 #[test]
 fn every_part_of_an_alert_counts() {
-    let planted = [scene(1, "round_trip", None)];
-    let right = found(&planted[0]);
-    let spoil: [fn(&mut ExplainedAlert); 6] = [
-        |f| f.scenario = "spoofing".to_owned(),
-        |f| f.arm = "self_match".to_owned(),
-        |f| f.key[0] = "WSH9".to_owned(),
-        |f| f.key[1] = "GB0002634946".to_owned(),
-        |f| f.ts += 1,
-        |f| f.legs.swap(0, 1),
+    let planted = scene(1, "round_trip");
+    let right = found(&planted);
+    let spoil: [fn(&mut ExplainedAlert); 9] = [
+        |f| f.alert["scenario"] = "spoofing".into(),
+        |f| f.alert["detail"]["arm"] = "self_match".into(),
+        |f| f.alert["key"]["group"] = "WSH9".into(),
+        |f| f.alert["key"]["instr"] = "GB0002634946".into(),
+        |f| f.alert["ts"] = 1.into(),
+        |f| f.evidence.swap(0, 1),
+        |f| f.evidence[0]["kind"] = "order_new".into(),
+        |f| f.evidence[1]["px"] = "2500".into(),
+        |f| f.positions.push(256),
     ];
     for spoil in spoil {
         let mut wrong = right.clone();
         spoil(&mut wrong);
-        assert_eq!(scenes(&planted, &[wrong.clone()]).1.len(), 2, "{wrong:?}");
+        assert_eq!(match_scenes(&[&planted], &[wrong.clone()]).1.len(), 2, "{wrong:?}");
     }
+    // A position at which the tape has no event is no evidence.
+    let missing = ExplainedAlert::new(right.alert.clone(), &BTreeMap::new());
+    assert_eq!(match_scenes(&[&planted], &[missing]).1.len(), 2);
 }
 
 #[test]
 fn a_near_miss_in_evidence_fails() {
-    let near = [scene(1, "round_trip", Some("one tick too far"))];
-    assert_eq!(near_miss_alerts(&near, &[found(&scene(2, "round_trip", None))]), [""; 0]);
-    let mut half = found(&scene(2, "round_trip", None));
-    half.legs[1] = legs(&near[0])[1].clone();
+    let near = [scene(1, "round_trip")];
+    assert_eq!(near_miss_alerts(&near, &[found(&scene(2, "round_trip"))]), [""; 0]);
+    let mut half = found(&scene(2, "round_trip"));
+    half.evidence[1] = found(&near[0]).evidence[1].clone();
     assert_eq!(near_miss_alerts(&near, &[half]).len(), 1);
 }
 
 #[test]
 fn live_and_replay_must_agree_to_the_letter() {
-    let alert = |seq| Alert {
-        scenario: "wash_trade".into(),
-        ts: UnixNanos(5),
-        trigger_seq: seq,
-        position: None,
-        key: vec![("group".into(), "WSH1".to_owned())],
-        detail: json!({"arm": "self_match", "positions": [64, 192]}),
+    let alert = |seq: u64| json!({ "scenario": "wash_trade", "ts": 5, "trigger_seq": seq });
+    let differences = |recorded: &[u64]| {
+        let [recorded, replayed] =
+            [recorded, &[1, 2]].map(|seqs| seqs.iter().map(|n| alert(*n)).collect::<Vec<_>>());
+        alert_differences("live", &recorded, &replayed).len()
     };
-    assert_eq!(alerts("live", &[alert(1), alert(2)], &[alert(1), alert(2)]), [""; 0]);
-    assert_eq!(alerts("live", &[alert(1)], &[alert(1), alert(2)]).len(), 1);
-    assert_eq!(alerts("live", &[alert(1), alert(3)], &[alert(1), alert(2)]).len(), 1);
+    assert_eq!([differences(&[1, 2]), differences(&[1]), differences(&[1, 3])], [0, 1, 1]);
 }
 
 #[test]
@@ -143,39 +141,42 @@ fn another_last_price_fails() {
 fn an_account_that_is_one_off_fails() {
     let mut truth = truth();
     truth.totals.bad.garbage = 1;
-    let jse = ExpectedFeedCounts {
+    let jse = MessageCounts {
         messages: 3,
         ignored: 1,
         by_kind: BTreeMap::from([("index".to_owned(), 2)]),
-        ..ExpectedFeedCounts::default()
+        ..MessageCounts::default()
     };
-    let sizes = BTreeMap::from([("jse".to_owned(), 10), ("orders".to_owned(), 20)]);
-    let feed = |messages, quarantined, ignored, bytes| unitape_feed::FeedSummary {
-        messages,
-        with_events: messages - quarantined - ignored,
-        quarantined,
-        ignored,
-        bytes,
-        complete: true,
-        ..unitape_feed::FeedSummary::default()
+    let feed = |counts: &MessageCounts, bytes| {
+        let MessageCounts { messages, quarantined, ignored, .. } = *counts;
+        json!({
+            "messages": messages, "with_events": messages - quarantined - ignored, "quarantined": quarantined,
+            "duplicates": 0, "ignored": ignored, "bytes": bytes, "complete": true,
+        })
     };
-    let mut summary = AccountSummary::default();
-    summary.by_feed.insert("jse".to_owned(), feed(3, 0, 1, 10));
-    let orders = feed(truth.totals.messages + 1, 1, truth.totals.no_event, 20);
-    summary.by_feed.insert("orders".to_owned(), orders);
-    let mut kinds = truth.totals.by_kind.clone();
-    kinds.insert("quarantine".to_owned(), 1);
-    let by_feed = BTreeMap::from([("jse".to_owned(), jse.by_kind.clone()), ("orders".to_owned(), kinds)]);
-    let counted = [("jse", jse), ("orders", count_order_flow(&truth))];
-    let mut picture = TapeOverview { by_feed, ..TapeOverview::default() };
-    assert_eq!(account(&summary, &picture, &counted, &sizes, &[]), [""; 0]);
+    let orders = order_counts(&truth);
+    assert_eq!((orders.messages, orders.quarantined, orders.ignored), (81, 1, 30));
+    let mut feeds = json!({ "jse": feed(&jse, 10), "orders": feed(&orders, 20) });
+    // Of market data, the bytes and the sum of its parts are known.
+    feeds["depth"] = json!({ "messages": 2, "duplicates": 2, "bytes": 30, "complete": true });
+    let by_feed =
+        [("jse", &jse), ("orders", &orders)].map(|(feed, counts)| (feed.to_owned(), counts.by_kind.clone()));
+    let mut overview = TapeOverview { by_feed: by_feed.into(), ..TapeOverview::default() };
+    let counts = [("jse", 10, Some(jse)), ("orders", 20, Some(orders)), ("depth", 30, None)];
+    let counts: BTreeMap<String, ExpectedCounts> =
+        counts.map(|(feed, bytes, messages)| (feed.to_owned(), ExpectedCounts { bytes, messages })).into();
+    assert_eq!(account_differences(&feeds, &overview, &counts), [""; 0]);
 
-    *picture.by_feed.get_mut("orders").unwrap().get_mut("exec").unwrap() += 1;
-    assert_eq!(account(&summary, &picture, &counted, &sizes, &[]).len(), 1);
-    summary.by_feed.get_mut("orders").unwrap().ignored -= 1;
-    assert_eq!(account(&summary, &picture, &counted, &sizes, &[]).len(), 3);
-    summary.by_feed.remove("jse");
-    assert!(account(&summary, &picture, &counted, &sizes, &[]).len() > 5);
+    *overview.by_feed.get_mut("orders").unwrap().get_mut("exec").unwrap() += 1;
+    assert_eq!(account_differences(&feeds, &overview, &counts).len(), 1);
+    feeds["orders"]["ignored"] = 29.into();
+    assert_eq!(account_differences(&feeds, &overview, &counts).len(), 3);
+    feeds["depth"]["duplicates"] = 1.into();
+    feeds["depth"]["bytes"] = 29.into();
+    feeds["depth"]["complete"] = false.into();
+    assert_eq!(account_differences(&feeds, &overview, &counts).len(), 6);
+    feeds.as_object_mut().unwrap().remove("jse");
+    assert!(account_differences(&feeds, &overview, &counts).len() > 8);
 }
 
 #[test]
@@ -190,27 +191,29 @@ fn quarantine_must_hold_what_is_bad() {
 /// An alert at another time, or of another owner, is another alert.
 #[test]
 fn a_label_without_its_alert_fails() {
-    let label = |scene: u32, ts| AlertLabel {
-        scene,
-        scenario: "spoofing",
-        key: AlertLabelKey(vec![("owner", "OWN1".to_owned()), ("side", "B".to_owned())]),
-        reason: None,
-        ts,
-        first_seq: 1,
-        trigger_seq: 2,
+    let label =
+        |ts: u64| json!({ "scenario": "spoofing", "key": { "owner": "OWN1", "side": "B" }, "ts": ts });
+    let alert = |owner: &str, ts: u64| {
+        let alert = json!({ "scenario": "spoofing", "key": { "owner": owner, "side": "B" }, "ts": ts });
+        ExplainedAlert::new(alert, &BTreeMap::new())
     };
-    let alert = |owner: &str, ts| ExplainedAlert {
-        scenario: "spoofing".to_owned(),
-        arm: String::new(),
-        key: vec![owner.to_owned(), "B".to_owned()],
-        ts,
-        positions: vec![],
-        legs: vec![],
-    };
+    let labels = [label(9), label(7)];
+    let labels: Vec<&Value> = labels.iter().collect();
     let all = [alert("OWN1", 7), alert("OWN1", 9)];
-    assert_eq!(labels(&[label(1, 9), label(2, 7)], &all), (vec![Some(1), Some(0)], vec![]));
+    assert_eq!(match_scenes(&labels, &all), (vec![Some(1), Some(0)], vec![]));
     for others in [[alert("OWN2", 7), alert("OWN1", 9)], [alert("OWN1", 8), alert("OWN1", 9)]] {
-        let (matched, differs) = labels(&[label(1, 9), label(2, 7)], &others);
-        assert_eq!((matched, differs.len()), (vec![Some(1), None], 1));
+        let (matched, differs) = match_scenes(&labels, &others);
+        assert_eq!((matched, differs.len()), (vec![Some(1), None], 2));
     }
+}
+
+/// Fails if an event of the sealed days may have another position: the plain lines do not have it.
+#[test]
+fn a_sealed_event_at_another_position_differs() {
+    let event = |id: u64, position: u64| json!({ "seq": 1, "src": { "id": id, "feed": "jse" }, "ids": {}, "position": position });
+    let differences = |sealed: Vec<Value>| sealed_differences(sealed, vec![event(3, 64)]).len();
+    assert_eq!(
+        [differences(vec![event(1, 64)]), differences(vec![event(1, 128)]), differences(vec![])],
+        [0, 1, 1]
+    );
 }

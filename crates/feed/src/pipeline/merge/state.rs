@@ -1,4 +1,4 @@
-//! What a merge has placed of each of its tapes: `merge.state` beside the segments of its own tape.
+//! What a merge of tapes has placed of each of them: `merge.state` beside the segments of its own tape.
 //!
 //! ```text
 //!  {"format":1,"inputs":[…],"end":0,…} sum      who is merged, and the state at position 0
@@ -12,6 +12,7 @@
 
 use crate::block::MessageTally;
 use crate::error::Error;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -262,7 +263,7 @@ impl MergeStateReader {
     fn next(&mut self) -> Result<Option<MergeRecord>, Error> {
         self.line.clear();
         self.read_line().map_err(|source| Error::MergeState { path: self.path.clone(), source })?;
-        let record = parse(&self.line);
+        let record: Option<MergeRecord> = parse(&self.line);
         self.bytes += if record.is_some() { self.line.len() as u64 } else { 0 };
         Ok(record)
     }
@@ -354,7 +355,8 @@ impl MergeStateLog {
     }
 }
 
-fn line(record: &MergeRecord) -> std::io::Result<Vec<u8>> {
+/// Encodes a record as a line of JSON with its sum.
+pub fn line(record: &impl Serialize) -> std::io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(record)?;
     let sum = blake3::hash(&line).to_hex();
     line.push(b' ');
@@ -363,7 +365,8 @@ fn line(record: &MergeRecord) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn parse(line: &[u8]) -> Option<MergeRecord> {
+/// Parses a line of [`line()`]; `None` if it is incomplete or damaged.
+pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     let line = line.strip_suffix(b"\n")?;
     let (json, sum) = line.split_at_checked(line.len().checked_sub(SUM_DIGITS + 1)?)?;
     let is_intact = blake3::hash(json).to_hex().as_bytes()[..SUM_DIGITS] == sum[1..];

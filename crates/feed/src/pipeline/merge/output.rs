@@ -1,22 +1,23 @@
-//! The tape of a merge: frames of other tapes under ids of this one.
+//! The tape of a merge: frames of other tapes under ids of this one. Both merges place their units with it; they differ in
+//! when a batch goes onto the tape, and in what is noted beside it.
 
 use crate::account::bookkeeping::{GROWN, SUPERSEDED};
 use crate::account::{TapeAccount, marked_entries, text, uint};
 use crate::block::{EntryTally, MessageTally};
 use crate::error::Error;
-use crate::pipeline::tape_merge::gaps::GapTime;
-use crate::pipeline::tape_merge::input::{RemovedPart, TapeReading, changed};
-use crate::pipeline::tape_merge::state::{FeedName, MarkBases, MergeRecord, MergeStateLog, SourceId};
+use crate::pipeline::merge::gaps::GapTime;
+use crate::pipeline::merge::input::{RemovedPart, TapeReading, changed};
+use crate::pipeline::merge::state::{FeedName, MarkBases, MergeRecord, SourceId};
 use crate::quarantine::{RawLog, raw_of_event};
 use unitape_model::event::extension_entry;
 use unitape_model::id_layout::{IdLayout, IdLayoutTable};
 use unitape_model::message::KIND_MESSAGE;
 use unitape_model::schema::{TAG_UNMAPPED, at};
 use unitape_model::{
-    Event, EventBuilder, EventField, EventKind, EventSchema, FrameFault, FrameHeader, LINE, NameKind,
-    Position, flags, frames,
+    Event, EventBuilder, EventField, EventKind, EventSchema, FrameFault, FrameHeader, LINE, NameKind, flags,
+    frames,
 };
-use unitape_tape::{Reader, Writer};
+use unitape_tape::Writer;
 
 /// The tape that is written.
 #[derive(Debug)]
@@ -27,28 +28,49 @@ pub struct MergedTape {
     pub state: MergeRecord,
     pub(super) writer: Writer,
     pub(super) raw: RawLog,
-    pub(super) log: MergeStateLog,
-    pub(super) layouts: &'static IdLayoutTable,
-    /// The frames after the last record, and the content of their future record.
+    layouts: &'static IdLayoutTable,
+    /// The frames that are placed and not on the tape yet, and the content of their future record.
     pub(super) batch: Vec<u8>,
     /// Where the last frame of the batch begins, definitions of names left out.
     pub(super) last: usize,
     pub(super) fresh: MergeRecord,
-    /// The tape has frames after the last record: those of the merge must be the same.
-    pub(super) written: Option<WrittenFrames>,
+    kind: MergeKind,
 }
 
-/// Frames that the tape has already.
-#[derive(Debug)]
-pub struct WrittenFrames {
-    pub(super) reader: Reader,
-    pub(super) end: Position,
+/// The tapes that a merge has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Any tapes. The account is kept up to the last unit, and two feeds of one name get other names.
+    Tapes,
+    /// The segments of a run, each with a feed of its own. The account ends where the merge began.
+    Segments,
 }
 
 /// A batch has no more bytes, unless a unit has.
 const BATCH_BYTES: usize = 256 << 10;
 
 impl MergedTape {
+    /// Makes the output of a merge that continues where `account` and `state` end.
+    pub fn new(
+        kind: MergeKind,
+        account: TapeAccount,
+        state: MergeRecord,
+        writer: Writer,
+        raw: RawLog,
+    ) -> Self {
+        Self {
+            account,
+            state,
+            writer,
+            raw,
+            layouts: IdLayoutTable::get(),
+            batch: Vec::with_capacity(2 * BATCH_BYTES),
+            last: 0,
+            fresh: MergeRecord::default(),
+            kind,
+        }
+    }
+
     /// Places the current unit of input number `index`, with the flags of `mark` on its events.
     ///
     /// # Errors
@@ -140,117 +162,11 @@ impl MergedTape {
         self.batch.len() >= BATCH_BYTES
     }
 
-    /// Puts the batch on the tape, after the record of it.
-    ///
-    /// # Errors
-    /// Fails if the disk refuses, or if the tape has other frames there.
-    pub fn flush(&mut self) -> Result<(), Error> {
-        self.compare_written()?;
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        let extent = self.extent();
-        self.record(extent.end)?;
-        let batch = &self.batch;
-        let before = |limit: u64| {
-            let mut cut = (0, 0);
-            for (offset, header, frame) in frames(batch) {
-                let end = (offset + frame.len()) as u64;
-                if end > limit {
-                    break;
-                }
-                cut = (end, cut.1 + u64::from(!header.is_meta()));
-            }
-            cut
-        };
-        let mut claim = self.writer.claim(batch.len() as u64, before, extent.ordinals)?;
-        claim.write_frames(batch)?;
-        claim.publish();
-        assert_eq!(self.writer.end().0, extent.end, "the record says where the batch ends");
-        self.batch.clear();
-        Ok(())
-    }
-
-    /// Records the state with the tape's end there.
-    ///
-    /// # Errors
-    /// Fails if the disk refuses.
-    pub fn record(&mut self, end: u64) -> Result<(), Error> {
-        let mut record = std::mem::take(&mut self.fresh);
-        (record.end, record.raw) = (end, self.account.raw_bytes);
-        record.user_messages = self.state.user_messages;
-        record.progress.clone_from(&self.state.progress);
-        self.log.append(&record)?;
-        self.state.apply(record);
-        Ok(())
-    }
-
-    /// Compares the batch with the tape after the last record; frames that the tape lacks stay in the batch.
-    fn compare_written(&mut self) -> Result<(), Error> {
-        let Some(WrittenFrames { reader, end }) = &mut self.written else { return Ok(()) };
-        let mut compared_bytes = 0;
-        for (offset, header, frame) in frames(&self.batch) {
-            if reader.position() >= *end {
-                break;
-            }
-            let written_frame = reader.next()?;
-            let is_same = written_frame.as_ref().is_some_and(|written| {
-                let unstamped = FrameHeader::new_unstamped(
-                    written.header.kind(),
-                    written.header.flags(),
-                    written.header.lines(),
-                );
-                unstamped == header && written.bytes[8..] == frame[8..]
-            });
-            if !is_same {
-                let position = written_frame.map_or(*end, |written| written.position);
-                return Err(Error::Inconsistent { position, reason: OTHER_FRAMES.to_owned() });
-            }
-            compared_bytes = offset + frame.len();
-        }
-        let reached = reader.position() >= *end;
-        self.batch.drain(..compared_bytes);
-        if reached {
-            self.written = None;
-            self.raw.release()?;
-        }
-        Ok(())
-    }
-
-    /// Fails if the tape has frames that the merge did not make; all inputs must be placed up to their targets.
-    ///
-    /// # Errors
-    /// Fails if the tape has such frames.
-    pub fn refuse_rest(&mut self) -> Result<(), Error> {
-        match &self.written {
-            Some(written) if written.reader.position() < written.end => {
-                let position = written.reader.position();
-                Err(Error::Inconsistent { position, reason: OTHER_FRAMES.to_owned() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Computes where the batch will end. A frame that does not fit its segment begins the next segment.
-    fn extent(&self) -> BatchExtent {
-        let (segment_bytes, start) = (self.writer.meta().segment_bytes, self.writer.end().0);
-        let mut extent = BatchExtent { end: start, ordinals: 0 };
-        for (_, header, frame) in frames(&self.batch) {
-            let bytes = frame.len() as u64;
-            if extent.end % segment_bytes + bytes > segment_bytes {
-                extent.end = extent.end.next_multiple_of(segment_bytes);
-            }
-            extent.end += bytes;
-            extent.ordinals += u64::from(!header.is_meta());
-        }
-        extent
-    }
-
     pub(super) fn bases(&self) -> MarkBases {
         self.fresh.bases.clone().or_else(|| self.state.bases.clone()).unwrap_or_default()
     }
 
-    /// Ends the unit that begins at this offset of the batch, and takes it into account.
+    /// Ends the unit that begins at this offset of the batch, and takes it into the account of a merge of tapes.
     #[inline]
     pub(super) fn finish_unit(&mut self, start: usize) -> Result<(), String> {
         if self.batch.len() == start {
@@ -259,6 +175,9 @@ impl MergedTape {
         // A definition that ended the unit may not be in it any more.
         let last = &mut self.batch[self.last..];
         FrameHeader::read(last).with_flags(flags::LAST).write(last);
+        if self.kind == MergeKind::Segments {
+            return Ok(());
+        }
         frames(&self.batch[start..]).try_for_each(|(_, _, frame)| self.account.add(frame))
     }
 
@@ -270,7 +189,7 @@ impl MergedTape {
                 &f.input.tape.name,
                 &format!(
                     "an event of {bytes} bytes is longer than a segment of the merge, which has {segment_bytes}; \
-                     use a new tape with a larger --segment-bytes"
+                     use a new tape with larger segments (--segment-bytes, or `tape.segment_bytes` of a run)"
                 ),
             ));
         }
@@ -420,7 +339,10 @@ impl MergedTape {
         };
         let id = self.account.next_source.max(self.next_source());
         let feed = text(&event, EventField::Feed);
-        let name = self.feed_name(f, &feed);
+        let name = match self.kind {
+            MergeKind::Tapes => self.feed_name(f, &feed),
+            MergeKind::Segments => feed.clone(),
+        };
         let renamed = (name != feed).then_some(name.as_str());
         let from = self.batch.len();
         self.last = from;
@@ -460,6 +382,9 @@ impl MergedTape {
 
     /// Subtracts from a mark of progress the counts of events that this tape lacks.
     fn rebase_mark(&mut self, from: usize) {
+        if self.fresh.bases.is_none() && self.state.bases.is_none() {
+            return;
+        }
         let source = word(&self.batch[from..], at::SOURCE);
         let Some((account, _)) = self.account.source_of(source) else { return };
         let has_bases = [&self.fresh.bases, &self.state.bases].into_iter().flatten();
@@ -545,13 +470,6 @@ impl FrameInHand<'_> {
     fn damage(&self, reason: &dyn std::fmt::Display) -> Error {
         self.input.damage_at(self.offset, reason)
     }
-}
-
-/// Where a batch will end on the tape, and its events.
-#[derive(Clone, Copy, Debug)]
-struct BatchExtent {
-    end: u64,
-    ordinals: u64,
 }
 
 /// What becomes of the word in a definition that its file has grown.
@@ -683,8 +601,6 @@ const MARK_FIELDS: [MarkField; 8] = [
 const INDEX: usize = 32;
 const OF: usize = 36;
 const RAW_AT: usize = 40;
-
-const OTHER_FRAMES: &str = "the tape has frames that this merge did not make; use a new tape";
 
 #[inline]
 fn word(frame: &[u8], offset: usize) -> u32 {

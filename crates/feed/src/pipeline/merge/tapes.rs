@@ -1,14 +1,5 @@
 //! The merge of tapes: what is on them now becomes one tape.
 //!
-//! ```text
-//!  tape a ─▶ units ─┐
-//!  tape b ─▶ units ─┼─▶ in order of time ─▶ ids of this tape ─▶ record in merge.state ─▶ tape
-//!  tape c ─▶ units ─┘
-//! ```
-//!
-//! A unit (one message with its events) is copied unchanged but for its ids. Definitions come right before their first
-//! use, sources and marks of progress come along, and so do the raw bytes of what is in quarantine, and users' messages.
-//!
 //! Order: a unit has the time of its first event, or the running maximum of its tape where that is greater. Quarantine, a
 //! user's message, bookkeeping, and an event whose time is not believed (`clock_ahead`) appear at the running maximum. Ties
 //! go to the earlier tape. So the order of each tape stays, and no unit waits for another.
@@ -22,33 +13,28 @@
 //! A merge reads each tape up to where it ended when the merge began. A later merge of the same tapes continues there:
 //! what came since has `late` where its time is before one that is placed. `state` says how far each tape is placed.
 
-mod gaps;
-mod input;
-mod output;
-mod same_tape;
-mod state;
-
 use crate::account::retention_checkpoint;
 use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
-use crate::pipeline::lead::{ClockLeadLimits, known_time};
+use crate::pipeline::lead::ClockLeadLimits;
+use crate::pipeline::merge::input::{InputTape, RemovedPart, TapeReading, changed};
+use crate::pipeline::merge::output::{MergeKind, MergedTape};
+use crate::pipeline::merge::recorder::{MergeRecorder, WrittenFrames};
+use crate::pipeline::merge::state::{
+    GapRecord, InputIdentity, InputProgress, MergeRecord, MergeStateLog, MergeStateReader,
+};
+use crate::pipeline::merge::{believed_max, ceiling, same_tape, state};
 use crate::quarantine::RawLog;
-use input::{RemovedPart, TapeReading, changed};
-use output::{MergedTape, WrittenFrames};
-use state::{GapRecord, InputIdentity, InputProgress, MergeRecord, MergeStateLog, MergeStateReader};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_model::id_layout::IdLayoutTable;
 use unitape_model::{Position, UnixNanos, flags};
 use unitape_ring::farm::FarmEnding;
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeManifest, UnverifiedBytes,
     Writer, WriterOptions as TapeOptions,
 };
-
-pub use input::InputTape;
 
 /// The options of a merge of tapes.
 #[derive(Debug)]
@@ -166,19 +152,9 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         Some(_) => RawLog::open_held(dir, state.raw)?,
         None => RawLog::open(dir, state.raw)?,
     };
-    let batch = Vec::with_capacity(1 << 19);
-    let mut tape = MergedTape {
-        account,
-        state: MergeRecord { account: None, ..state },
-        writer,
-        raw,
-        log,
-        layouts: IdLayoutTable::get(),
-        batch,
-        last: 0,
-        fresh: MergeRecord::default(),
-        written,
-    };
+    let mut recorder = MergeRecorder { log, written };
+    let state = MergeRecord { account: None, ..state };
+    let mut tape = MergedTape::new(MergeKind::Tapes, account, state, writer, raw);
     let mut losses = BTreeMap::new();
     let mut notes = LeadNotes::default();
     let mut stopped = false;
@@ -187,7 +163,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         let left =
             inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
         options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
-        let mut placed = place_all(&mut tape, &mut inputs, &options, &mut notes);
+        let mut placed = place_all(&mut tape, &mut recorder, &mut inputs, &options, &mut notes);
         // A merge that was stopped meets what is before the units in hand again.
         if matches!(placed, Ok(false))
             && let Err(error) = tape.note_last_losses(&mut inputs)
@@ -195,7 +171,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
             placed = Err(error);
         }
         note_last(&mut tape, &mut inputs);
-        let flushed = tape.flush();
+        let flushed = recorder.flush(&mut tape);
         for (index, input) in inputs.iter().enumerate() {
             let (damaged, unverified) =
                 (input.reader().damaged().clone(), input.reader().unverified().clone());
@@ -214,13 +190,14 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         if stopped {
             break;
         }
-        tape.refuse_rest()?;
+        recorder.refuse_rest()?;
         if tape.state.targets == ends {
             break;
         }
         // An earlier merge was to end elsewhere: it is complete now, and the tapes have more.
         tape.fresh.targets.clone_from(&ends);
-        tape.record(tape.writer.end().0)?;
+        let end = tape.writer.end().0;
+        recorder.record(&mut tape, end)?;
     }
     let summary = tape.account.summary();
     let parts = |earlier: &[GapRecord], fresh: &[GapRecord]| {
@@ -233,7 +210,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     let damaged = parts(&tape.state.damaged, &tape.fresh.damaged);
     let accepted = parts(&tape.state.accepted, &tape.fresh.accepted);
     let user_messages = tape.state.user_messages;
-    tape.close(dir)?;
+    recorder.close(tape, dir)?;
     let run = RunOutcome {
         fresh_messages: (summary.messages + user_messages).saturating_sub(before),
         summary,
@@ -255,6 +232,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
 /// Places all units up to the targets; returns whether the merge was stopped.
 fn place_all(
     tape: &mut MergedTape,
+    recorder: &mut MergeRecorder,
     inputs: &mut [TapeReading],
     options: &TapeMergeOptions<'_>,
     notes: &mut LeadNotes,
@@ -270,12 +248,13 @@ fn place_all(
     loop {
         // The next one, and the one that it must come before to be followed by its tape's next.
         let (mut first, mut second) = (END, END);
-        let mut bound = ceiling(&lead, placed_max);
+        let mut bound = ceiling(&lead, UnixNanos(placed_max)).0;
         let mut latest = None;
         for key in &keys {
             let mut key = *key;
             if key.ts > bound && key != END {
-                let latest = *latest.get_or_insert_with(|| believed_max(inputs, &lead, placed_max));
+                let latest =
+                    *latest.get_or_insert_with(|| believed_max(inputs.iter(), &lead, UnixNanos(placed_max)));
                 let input = &inputs[key.index];
                 if input.leads(&lead, latest) {
                     (key.ts, key.is_ahead) = (input.progress.running_max.unwrap_or(i64::MIN), true);
@@ -303,10 +282,10 @@ fn place_all(
             let ahead_flag = if next.is_ahead { flags::CLOCK_AHEAD } else { 0 };
             tape.place_unit(input, index, late | ahead_flag)?;
             placed_max = placed_max.max(unit.ts);
-            bound = bound.max(ceiling(&lead, placed_max));
+            bound = bound.max(ceiling(&lead, UnixNanos(placed_max)).0);
             if tape.is_full() {
                 note_last(tape, inputs);
-                tape.flush()?;
+                recorder.flush(tape)?;
                 let placed: u64 = tape.state.progress.iter().map(|at| at.position).sum();
                 options.progress.bytes.store(placed, Ordering::Relaxed);
                 if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
@@ -348,29 +327,6 @@ fn key(input: &mut TapeReading, index: usize) -> Result<UnitKey, Error> {
     Ok(input.look()?.map_or(END, |unit| UnitKey { ts: unit.ts, index, is_ahead: false }))
 }
 
-/// Returns the time up to which no unit leads by more than it may, whatever the other tapes have at hand.
-#[inline]
-fn ceiling(lead: &ClockLeadLimits, placed_max: i64) -> i64 {
-    match known_time(UnixNanos(placed_max)) {
-        _ if lead.feeds.is_none() => i64::MAX,
-        Some(placed_max) => lead.after_feeds(placed_max).0,
-        None => i64::MIN,
-    }
-}
-
-/// Returns the latest credible time of the placed events and the available units. From the earliest on, each unit is
-/// compared with those before it, so that two wrong clocks do not confirm each other.
-#[cold]
-fn believed_max(inputs: &[TapeReading], lead: &ClockLeadLimits, placed_max: i64) -> UnixNanos {
-    let at_hand = inputs.iter().enumerate();
-    let mut at_hand: Vec<_> =
-        at_hand.filter_map(|(index, input)| Some((input.unit?.timed?.ts, index))).collect();
-    at_hand.sort_unstable();
-    at_hand.into_iter().fold(UnixNanos(placed_max), |latest, (ts, index)| {
-        if inputs[index].leads(lead, latest) { latest } else { latest.max(ts) }
-    })
-}
-
 /// The first event of each tape that leads by more than it may, in words.
 #[derive(Debug, Default)]
 struct LeadNotes(BTreeMap<usize, String>);
@@ -388,25 +344,6 @@ impl LeadNotes {
                 timed.ts.0
             )
         });
-    }
-}
-
-impl MergedTape {
-    /// Closes the tape, and keeps the state and the account of all of it in one record.
-    fn close(mut self, dir: &Path) -> Result<(), Error> {
-        self.raw.sync()?;
-        let (end, id) = (self.writer.end(), self.writer.meta().id.to_string());
-        self.writer.close()?;
-        let fresh = MergeRecord {
-            end: end.0,
-            raw: self.account.raw_bytes,
-            progress: self.state.progress.clone(),
-            user_messages: self.state.user_messages,
-            ..self.fresh
-        };
-        self.state.apply(fresh);
-        self.state.account = Some(retention_checkpoint::kept_account(&self.account, &id, end)?);
-        MergeStateLog::replace(dir, &self.state)
     }
 }
 

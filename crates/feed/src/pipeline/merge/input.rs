@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
-use crate::pipeline::tape_merge::state::{InputProgress, PlacedFrame};
+use crate::pipeline::merge::state::{InputProgress, PlacedFrame};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,8 @@ pub struct TapeReading {
     run: RunStart,
     /// The frames before `run` end in damage, so that a unit ends there.
     is_cut: bool,
+    /// Whether the merge records how far the tape is placed.
+    has_records: bool,
     damaged_count: u64,
     /// The last frame of the unit that was placed last, in the frames that were read.
     last: Option<std::ops::Range<usize>>,
@@ -182,6 +184,7 @@ impl TapeReading {
             unplaced_start: 0,
             run: RunStart { offset: 0, position: from, before: from },
             is_cut: false,
+            has_records: true,
             last: None,
         })
     }
@@ -210,6 +213,11 @@ impl TapeReading {
             }
         }
         Ok(self.unit)
+    }
+
+    /// Returns the frames of the current unit; empty without a unit.
+    pub fn unit_bytes(&self) -> &[u8] {
+        self.unit.map_or(&[], |unit| &self.frames[unit.start..unit.end])
     }
 
     /// Takes the frames that were read. The caller must give them back with [`TapeReading::put_back`].
@@ -251,7 +259,7 @@ impl TapeReading {
     pub fn advance(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         self.unplaced_start = unit.end;
-        self.last = Some(unit.last_frame..unit.end);
+        self.last = self.has_records.then_some(unit.last_frame..unit.end);
         if unit.ts > i64::MIN {
             self.progress.running_max = Some(unit.ts);
         }
@@ -282,6 +290,12 @@ impl TapeReading {
         self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
         self.damaged_count = damaged.count;
         Ok(())
+    }
+
+    /// Leaves out what only a merge with records uses: accepted parts, and the last frame that is placed.
+    pub fn leave_out_records(&mut self) {
+        self.has_records = false;
+        self.accepted.clear();
     }
 
     /// Forgets accepted parts that are on the tape of the merge.
