@@ -49,6 +49,20 @@ pub enum ParamType {
     Ratio,
     /// An amount from 0: an integer, or a decimal as a string.
     Amount,
+    /// Yes or no.
+    Flag,
+    /// Seconds east of UTC.
+    Offset,
+    /// The name of a zone of the IANA database, or nothing.
+    Zone,
+    /// One of a scenario's own words.
+    Word,
+    /// A list of texts.
+    Texts,
+    /// A list of whole numbers.
+    Counts,
+    /// A table, which is replaced as a whole.
+    Table,
 }
 
 /// The greatest value of a parameter that is a whole number. In milliseconds it is 31 years.
@@ -61,6 +75,13 @@ impl ParamType {
             Self::Count => "a whole number in range",
             Self::Ratio => "a whole number or a decimal as a string, from 0 to 1000000000",
             Self::Amount => "a whole number or a decimal as a string, from 0",
+            Self::Flag => "true or false",
+            Self::Offset => "seconds east of UTC, from -93600 to 93600,",
+            Self::Zone => "the name of a time zone, such as America/New_York,",
+            Self::Word => "a text",
+            Self::Texts => "a list of texts",
+            Self::Counts => "a list of whole numbers",
+            Self::Table => "a table",
         }
     }
 
@@ -69,6 +90,13 @@ impl ParamType {
             "count" => Some(Self::Count),
             "ratio" => Some(Self::Ratio),
             "amount" => Some(Self::Amount),
+            "flag" => Some(Self::Flag),
+            "offset" => Some(Self::Offset),
+            "zone" => Some(Self::Zone),
+            "word" => Some(Self::Word),
+            "texts" => Some(Self::Texts),
+            "counts" => Some(Self::Counts),
+            "table" => Some(Self::Table),
             _ => None,
         }
     }
@@ -173,6 +201,10 @@ const PARAMETERS: &str = include_str!("scenarios/parameters.toml");
 /// The parameter that names the scenario whose defaults apply under the own ones.
 const INHERIT: &str = "inherit";
 
+/// The parameters of a local day.
+pub(crate) const TZ_OFFSET: &str = "tz_offset_s";
+pub(crate) const ZONE: &str = "zone";
+
 /// Reads the two files. Their texts live as long as the process.
 fn read_definitions() -> Vec<ScenarioDef> {
     let list: AgreedList = serde_json::from_str(LIST).expect("the agreed list is JSON");
@@ -216,6 +248,14 @@ fn typed_params(
             Some((_, default)) => *default = value.clone(),
             None => values.push((name.clone(), value.clone())),
         }
+    }
+    // "zone (an IANA name) may replace tz_offset_s": the list has no default for it.
+    if values.iter().any(|(name, _)| name == TZ_OFFSET) {
+        values.push((ZONE.to_owned(), Value::String(String::new())));
+        types.entry(ZONE.to_owned()).or_insert_with(|| {
+            let description = "time zone of the local day, in place of tz_offset_s";
+            ("zone".to_owned(), "IANA name".to_owned(), description.to_owned())
+        });
     }
     let params = values.into_iter().map(|(name, value)| {
         let (word, unit, description) = types

@@ -1,12 +1,12 @@
 //! Parameters: defaults and the overlays on them, one after another.
 
-use crate::def::{COUNT_MAX, ParamDef, ParamType, ScenarioDef};
+use crate::def::{COUNT_MAX, ParamDef, ParamType, ScenarioDef, TZ_OFFSET, ZONE};
 use crate::error::Error;
 use crate::scenarios;
 use crate::sessions::WatchCalendar;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use unitape_model::{Decimal, Price};
+use unitape_model::{Decimal, LocalClock, Price};
 
 /// Parameters of some scenarios, checked.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -205,6 +205,42 @@ impl ScenarioParams {
         }
     }
 
+    /// Returns a parameter that is yes or no.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn flag(&self, name: &str) -> bool {
+        self.value(name).as_bool().expect("checked when laid over")
+    }
+
+    /// Returns a parameter that is a list of texts.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let list = self.value(name).as_array().expect("checked when laid over");
+        list.iter().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
+    }
+
+    /// Returns a parameter that is a list of whole numbers.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn counts(&self, name: &str) -> Vec<u64> {
+        let list = self.value(name).as_array().expect("checked when laid over");
+        list.iter().filter_map(Value::as_u64).collect()
+    }
+
+    /// Returns the clock of the local day: by `zone` if it is given, else by `tz_offset_s`.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameters.
+    pub fn local_clock(&self) -> LocalClock {
+        let zone = self.value(ZONE).as_str().unwrap_or_default();
+        let offset = || self.value(TZ_OFFSET).as_i64().and_then(|offset| i32::try_from(offset).ok());
+        LocalClock::of_zone(zone).unwrap_or_else(|| LocalClock::with_offset(offset().unwrap_or_default()))
+    }
+
     /// Returns any parameter as it was given.
     ///
     /// # Panics
@@ -226,6 +262,7 @@ impl ScenarioParams {
                 ParamValue::UInt(number) => number.to_string(),
                 ParamValue::Nano(billionths) => billionths.to_string(),
                 ParamValue::Amount(amount) => amount.to_string(),
+                ParamValue::Other => self.values[name].to_string(),
             };
             hasher.update(format!("{name}={text}\n").as_bytes());
         }
@@ -247,6 +284,7 @@ enum ParamValue {
     UInt(u64),
     Nano(u64),
     Amount(Decimal),
+    Other,
 }
 
 const TOLERANCE_MAX: i64 = 1_000_000_000;
@@ -264,6 +302,22 @@ fn read(param: &ParamDef, value: &Value) -> Option<ParamValue> {
             (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(ParamValue::Nano(nano as u64))
         }
         ParamType::Amount => decimal().filter(|d| !d.is_negative()).map(ParamValue::Amount),
+        ParamType::Flag => value.as_bool().map(|_| ParamValue::Other),
+        ParamType::Offset => {
+            value.as_i64().filter(|offset| offset.unsigned_abs() <= 93_600).map(|_| ParamValue::Other)
+        }
+        ParamType::Zone => value
+            .as_str()
+            .filter(|name| name.is_empty() || LocalClock::of_zone(name).is_some())
+            .map(|_| ParamValue::Other),
+        ParamType::Word => value.as_str().map(|_| ParamValue::Other),
+        ParamType::Texts => {
+            value.as_array().filter(|list| list.iter().all(Value::is_string)).map(|_| ParamValue::Other)
+        }
+        ParamType::Counts => {
+            value.as_array().filter(|list| list.iter().all(Value::is_u64)).map(|_| ParamValue::Other)
+        }
+        ParamType::Table => value.as_object().map(|_| ParamValue::Other),
     }
 }
 

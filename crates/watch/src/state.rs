@@ -109,9 +109,7 @@ macro_rules! wrapped {
             }
 
             #[inline]
-            fn read(
-                input: &mut $crate::state::StateReader<'_>,
-            ) -> Result<Self, $crate::state::StateFault> {
+            fn read(input: &mut $crate::state::StateReader<'_>) -> Result<Self, $crate::state::StateFault> {
                 let wrap: fn($inner) -> Option<$outer> = $wrap;
                 wrap(<$inner as $crate::state::StateValue>::read(input)?).ok_or($crate::state::StateFault)
             }

@@ -3,8 +3,8 @@
 use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::ScenarioSelection;
-use crate::watch::Watch;
 use crate::state::watch_state;
+use crate::watch::Watch;
 use std::collections::BTreeSet;
 use unitape_model::{DefinitionTable, Event, EventKind, FrameHeader, NameKind, Position};
 

@@ -34,8 +34,10 @@ impl WatchState for TimerQueue {
     fn save(&self, out: &mut Vec<u8>) {
         let mut timers: Vec<_> = self.heap.iter().map(|Reverse(timer)| *timer).collect();
         timers.sort_unstable();
-        let timers: Vec<_> =
-            timers.into_iter().map(|(due_ts, number, scenario, token)| ((due_ts, number), (scenario, token))).collect();
+        let timers: Vec<_> = timers
+            .into_iter()
+            .map(|(due_ts, number, scenario, token)| ((due_ts, number), (scenario, token)))
+            .collect();
         timers.write(out);
         (self.set, self.bound_hit).write(out);
     }

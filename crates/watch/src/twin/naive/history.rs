@@ -1,10 +1,10 @@
 //! Everything that happened, in plain fields, and nothing forgotten.
 
 use crate::exact::QuantitySum;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use unitape_model::{
-    Calendar, CivilDate, Decimal, Dictionary, Event, EventField, EventKind, EventValue, InlineId,
+    Amount, Calendar, CivilDate, Decimal, Dictionary, Event, EventField, EventKind, EventValue, InlineId,
     InstrumentId, NameKind, Price, UnixNanos, flags,
 };
 
@@ -50,6 +50,28 @@ pub struct Happened {
     pub tick: Option<Price>,
     /// The session date of its venue.
     pub session_date: CivilDate,
+    /// All of its fields. A flag set has the names of the flags that are set.
+    pub fields: BTreeMap<EventField, FieldValue>,
+}
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum FieldValue {
+    Name(NameKind, u32),
+    Names(NameKind, Vec<u32>),
+    Price(Price),
+    Decimal(Decimal),
+    Amount(Amount),
+    Id(Id),
+    Text(String),
+    Bool(bool),
+    UInt(u64),
+    Time(UnixNanos),
+    Date(CivilDate),
+    Flags(Vec<&'static str>),
+    /// A form that no scenario reads.
+    Other,
 }
 
 impl Happened {
@@ -61,6 +83,91 @@ impl Happened {
             _ => &[],
         };
         self.reason.as_deref().is_some_and(|reason| reasons.contains(&reason))
+    }
+
+    /// Returns the id of the name in a field.
+    pub fn name(&self, field: EventField) -> Option<u32> {
+        match self.fields.get(&field)? {
+            FieldValue::Name(_, id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Returns the ids of the names in a field; none if the field is missing.
+    pub fn names(&self, field: EventField) -> &[u32] {
+        match self.fields.get(&field) {
+            Some(FieldValue::Names(_, ids)) => ids,
+            _ => &[],
+        }
+    }
+
+    /// Returns the price in a field.
+    pub fn price(&self, field: EventField) -> Option<Price> {
+        match self.fields.get(&field)? {
+            FieldValue::Price(px) => Some(*px),
+            _ => None,
+        }
+    }
+
+    /// Returns the decimal in a field.
+    pub fn decimal(&self, field: EventField) -> Option<Decimal> {
+        match self.fields.get(&field)? {
+            FieldValue::Decimal(decimal) => Some(*decimal),
+            _ => None,
+        }
+    }
+
+    /// Returns the amount in a field.
+    pub fn amount(&self, field: EventField) -> Option<Amount> {
+        match self.fields.get(&field)? {
+            FieldValue::Amount(amount) => Some(*amount),
+            _ => None,
+        }
+    }
+
+    /// Returns the id in a field.
+    pub fn id(&self, field: EventField) -> Option<&Id> {
+        match self.fields.get(&field)? {
+            FieldValue::Id(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns the text or the code word in a field.
+    pub fn text(&self, field: EventField) -> Option<&str> {
+        match self.fields.get(&field)? {
+            FieldValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the whole number in a field.
+    pub fn uint(&self, field: EventField) -> Option<u64> {
+        match self.fields.get(&field)? {
+            FieldValue::UInt(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns the time in a field.
+    pub fn time(&self, field: EventField) -> Option<UnixNanos> {
+        match self.fields.get(&field)? {
+            FieldValue::Time(ts) => Some(*ts),
+            _ => None,
+        }
+    }
+
+    /// Returns the date in a field.
+    pub fn date(&self, field: EventField) -> Option<CivilDate> {
+        match self.fields.get(&field)? {
+            FieldValue::Date(date) => Some(*date),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a flag is set in a field of flags.
+    pub fn has_flag(&self, field: EventField, flag: &str) -> bool {
+        matches!(self.fields.get(&field), Some(FieldValue::Flags(flags)) if flags.contains(&flag))
     }
 
     /// Returns whether it is a message of the trader about an order.
@@ -92,6 +199,32 @@ impl Order<'_> {
         let leaves = self.qty.is_some_and(|qty| self.executed < QuantitySum::from_decimal(qty));
         self.new.is_some() && !self.is_cancelled && leaves
     }
+}
+
+/// A public print, as it counts now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Print {
+    /// Of the trade that printed it.
+    pub seq: u64,
+    pub ts: UnixNanos,
+    pub px: Price,
+    pub qty: Decimal,
+    /// It counts in volumes alone.
+    pub no_last: bool,
+}
+
+/// Best bid and offer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Best {
+    pub bid: Option<Price>,
+    pub bid_qty: Option<Decimal>,
+    pub ask: Option<Price>,
+    pub ask_qty: Option<Decimal>,
+    /// Of the last `bbo`.
+    pub ts: UnixNanos,
+    pub seq: u64,
 }
 
 /// All events up to now, in the order they came.
@@ -196,6 +329,73 @@ impl History {
     /// Returns the events of an instrument, latest first.
     pub fn of_instr(&self, instr: InstrumentId) -> impl Iterator<Item = &Happened> {
         self.at(self.by_instr.get(&instr))
+    }
+
+    /// Returns the beneficial group of an owner: that of the last `party` event of the owner, or the owner alone.
+    pub fn group(&self, owner: u32) -> u32 {
+        let party = self.of_owner(owner).find(|e| e.kind == EventKind::Party);
+        party.and_then(|party| party.group).unwrap_or(owner)
+    }
+
+    /// Returns the best bid and offer of a venue and instrument according to the `bbo` events before `seq`. A partial `bbo`
+    /// states only the sides that it names; a quantity of zero states that the side is empty.
+    pub fn best_before(&self, venue: Option<u32>, instr: InstrumentId, seq: u64) -> Option<Best> {
+        let mut quotes: Vec<&Happened> = self
+            .of_instr(instr)
+            .filter(|e| e.kind == EventKind::Bbo && e.venue == venue && e.seq < seq)
+            .collect();
+        quotes.reverse();
+        let mut best: Option<Best> = None;
+        for e in quotes {
+            let side = |px: Option<Price>,
+                        qty: Option<Decimal>,
+                        before: Option<(Option<Price>, Option<Decimal>)>| {
+                let is_stated = !e.partial || px.is_some() || qty.is_some_and(|qty| qty.mantissa() <= 0);
+                if is_stated { (px, qty) } else { before.unwrap_or_default() }
+            };
+            let (bid, bid_qty) = side(e.bid, e.bid_qty, best.map(|best| (best.bid, best.bid_qty)));
+            let (ask, ask_qty) = side(e.ask, e.ask_qty, best.map(|best| (best.ask, best.ask_qty)));
+            best = Some(Best { bid, bid_qty, ask, ask_qty, ts: e.ts, seq: e.seq });
+        }
+        best
+    }
+
+    /// Returns the public prints of an instrument before `seq` that count, in the order of their trades: at one venue, or over
+    /// all venues if `venue` is `None`. A cancelled print does not count; a corrected one counts with its new price and quantity.
+    pub fn prints_before(&self, instr: InstrumentId, venue: Option<u32>, seq: u64) -> Vec<Print> {
+        let mut trades: Vec<&Happened> = self
+            .of_instr(instr)
+            .filter(|e| e.kind == EventKind::Trade && e.seq < seq)
+            .filter(|e| venue.is_none() || e.venue == venue)
+            .collect();
+        trades.reverse();
+        let mut prints: Vec<(&Happened, Print)> = Vec::new();
+        for e in trades {
+            let (Some(px), Some(qty)) = (e.px, e.qty) else { continue };
+            let no_last = e.has_flag(EventField::TradeFlags, "no_last");
+            let print = Print { seq: e.seq, ts: e.ts, px, qty, no_last };
+            let Some(action) = e.text(EventField::Action).filter(|action| *action != "new") else {
+                prints.push((e, print));
+                continue;
+            };
+            // "the trade of that venue, instrument and match_id", which belongs to its session date
+            let is_meant = |(t, _): &(&Happened, Print)| {
+                e.match_id.is_some()
+                    && (&t.match_id, t.venue, t.session_date) == (&e.match_id, e.venue, e.session_date)
+            };
+            let Some(index) = prints.iter().rposition(is_meant) else { continue };
+            match action {
+                "cancel" => _ = prints.remove(index),
+                _ => (prints[index].1.px, prints[index].1.qty) = (px, qty),
+            }
+        }
+        prints.into_iter().map(|(_, print)| print).collect()
+    }
+
+    /// Returns the last value that the `ref` events of an instrument before `seq` give a field.
+    pub fn reference_before(&self, instr: InstrumentId, field: EventField, seq: u64) -> Option<&FieldValue> {
+        let refs = self.of_instr(instr).filter(|e| e.kind == EventKind::Ref && e.seq < seq);
+        refs.filter_map(|e| e.fields.get(&field)).next()
     }
 
     /// Returns the order of `event` according to the events before it. Returns `None` if no event shaped it.
@@ -328,5 +528,36 @@ fn read(event: &Event<'_>, seq: u64, ts: UnixNanos) -> Happened {
         partial: matches!(event.field(EventField::Partial, &mut [0; 36]), Some(EventValue::Bool(true))),
         tick: px(EventField::Tick),
         session_date: CivilDate::from_utc(ts),
+        fields: event
+            .schema()
+            .fields
+            .iter()
+            .filter_map(|spec| Some((spec.field, read_field(event, spec.field)?)))
+            .collect(),
     }
+}
+
+fn read_field(event: &Event<'_>, field: EventField) -> Option<FieldValue> {
+    let mut scratch = [0; 36];
+    Some(match event.field(field, &mut scratch)? {
+        EventValue::Sym(dict, id) => FieldValue::Name(dict, id),
+        EventValue::Syms(dict, ids) => {
+            let (ids, _) = ids.as_chunks::<4>();
+            FieldValue::Names(dict, ids.iter().map(|id| u32::from_le_bytes(*id)).collect())
+        }
+        EventValue::Price(px) => FieldValue::Price(px),
+        EventValue::Decimal(decimal) => FieldValue::Decimal(decimal),
+        EventValue::Amount(amount) => FieldValue::Amount(amount),
+        EventValue::Id(InlineId::Number(number)) => FieldValue::Id(Id::Number(number)),
+        EventValue::Id(InlineId::Text(text)) => FieldValue::Id(Id::Text(text.to_vec())),
+        EventValue::Text(text) => FieldValue::Text(text.to_owned()),
+        EventValue::Bool(value) => FieldValue::Bool(value),
+        EventValue::UInt(number) => FieldValue::UInt(number),
+        EventValue::Nanos(ts) => FieldValue::Time(ts),
+        EventValue::Date(date) => FieldValue::Date(date),
+        EventValue::Flags(names, set) => FieldValue::Flags(
+            (0..).zip(names).filter(|(bit, _)| set >> bit & 1 == 1).map(|(_, name)| *name).collect(),
+        ),
+        _ => FieldValue::Other,
+    })
 }

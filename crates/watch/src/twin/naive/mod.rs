@@ -11,7 +11,7 @@ pub(crate) mod spoofing;
 pub(crate) mod stream;
 pub(crate) mod wash_trade;
 
-pub use history::{Happened, History, Id, Order, after_reduction, sum};
+pub use history::{Best, FieldValue, Happened, History, Id, Order, Print, after_reduction, sum};
 
 use crate::alert::Alert;
 use crate::error::Error;

@@ -2,8 +2,8 @@
 
 use crate::exact::{QuantitySum, at_most, times};
 use crate::params::ScenarioParams;
-use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name, sum};
-use unitape_model::{Dictionary, EventKind, NameKind};
+use crate::twin::naive::{FieldValue, Happened, History, NaiveAlert, Twin, name, sum};
+use unitape_model::{Dictionary, EventField, EventKind, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -43,17 +43,11 @@ impl Slow {
         let large = px.0 >= 0 && at_most(times(self.params.amount("min_notional"), 1), notional);
         // "distance of the entry price behind the same-side best (BBO last seen before entry; improving = 0)
         // <= max_dist_ticks"
-        let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
         let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
-        let before = of_instr(EventKind::Bbo).filter(same_book).filter(|e| e.seq < new.seq);
-        // A partial quote states only the fields that it has. A quantity of zero states that the side is empty.
-        let price_of = |e: &Happened| if side == 'B' { (e.bid, e.bid_qty) } else { (e.ask, e.ask_qty) };
-        let is_stated = |e: &&Happened| {
-            let (px, qty) = price_of(e);
-            !e.partial || px.is_some() || qty.is_some_and(|qty| qty.mantissa() <= 0)
-        };
-        let best = price_of({ before }.find(is_stated)?).0?;
-        let tick = of_instr(EventKind::Ref).find_map(|e| e.tick)?;
+        let best = history.best_before(new.venue, instr, new.seq)?;
+        let best = if side == 'B' { best.bid } else { best.ask }?;
+        let tick = history.reference_before(instr, EventField::Tick, cancel.seq)?;
+        let FieldValue::Price(tick) = tick else { return None };
         let entry_px = i128::from(new.px?.0);
         let behind = i128::from(best.0) - entry_px;
         let behind = if side == 'B' { behind } else { -behind };

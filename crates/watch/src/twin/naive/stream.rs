@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use unitape_model::{
-    Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema, EventValue, InlineId,
-    NameKind, Price, UnixNanos, flags, frames,
+    Amount, CivilDate, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema,
+    EventValue, InlineId, NameKind, Price, UnixNanos, flags, frames,
 };
 
 /// The window that streams are made for, in nanoseconds: 10 ms.
@@ -47,6 +47,61 @@ pub(crate) struct Op {
     pub reason: Option<&'static str>,
     /// Its time is not believed.
     pub clock_ahead: bool,
+    /// Further fields. A field that the kind does not have is left out.
+    pub more: Vec<(EventField, OpValue)>,
+}
+
+/// The value of a further field.
+#[derive(Clone, Debug)]
+pub(crate) enum OpValue {
+    /// One of the five names of a dictionary, 1 to 5, or `NBBO`, which is number 6 of the venues.
+    Name(NameKind, u32),
+    Names(NameKind, Vec<u32>),
+    Price(i64),
+    Decimal(i64, i8),
+    Amount(i64, i8),
+    Id(u8),
+    Text(&'static str),
+    Bool(bool),
+    UInt(u64),
+    Time(i64),
+    Date(i32),
+    /// A flag of a field of flags.
+    Flag(&'static str),
+}
+
+impl OpValue {
+    /// Sets the field, if the kind has it.
+    fn set(&self, b: &mut EventBuilder<'_>, schema: &EventSchema, field: EventField) {
+        let Some(spec) = schema.get(field) else { return };
+        let (mut bytes, mut ids) = (Vec::new(), Vec::new());
+        let value = match self {
+            Self::Name(dict, id) => EventValue::Sym(*dict, *id),
+            Self::Names(dict, names) => {
+                names.iter().for_each(|id| ids.extend_from_slice(&id.to_le_bytes()));
+                EventValue::Syms(*dict, &ids)
+            }
+            Self::Price(px) => EventValue::Price(Price(*px)),
+            Self::Decimal(mantissa, exponent) => {
+                EventValue::Decimal(Decimal::new(*mantissa, *exponent).unwrap())
+            }
+            Self::Amount(mantissa, exponent) => {
+                EventValue::Amount(Amount::new((*mantissa).into(), *exponent).unwrap())
+            }
+            Self::Id(n) => EventValue::Id(match_id(*n, &mut bytes)),
+            Self::Text(text) => EventValue::Text(text),
+            Self::Bool(value) => EventValue::Bool(*value),
+            Self::UInt(number) => EventValue::UInt(*number),
+            Self::Time(ts) => EventValue::Nanos(UnixNanos(*ts)),
+            Self::Date(days) => EventValue::Date(CivilDate::from_days(*days)),
+            Self::Flag(flag) => {
+                let names = unitape_model::schema::TRADE_FLAGS;
+                let bit = names.iter().position(|name| name == flag).expect("a flag of trades");
+                EventValue::Flags(names, 1 << bit)
+            }
+        };
+        b.set(spec, value).unwrap();
+    }
 }
 
 /// An event without any field.
@@ -72,6 +127,7 @@ pub(crate) const SILENT: Op = Op {
     left: None,
     reason: None,
     clock_ahead: false,
+    more: Vec::new(),
 };
 
 /// Steps of time that end on and beside the edges of windows, some of them backwards.
@@ -132,6 +188,12 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
         if op.id != 0 {
             set(EventField::MatchId, EventValue::Id(match_id(op.id, &mut Vec::new())));
         }
+        op.more.iter().for_each(|(field, value)| value.set(&mut b, schema, *field));
+        let mut set = |field, value: EventValue<'_>| {
+            if let Some(spec) = schema.get(field) {
+                b.set(spec, value).unwrap();
+            }
+        };
         if let Some(left) = op.left {
             set(EventField::Left, EventValue::Decimal(Decimal::from_int(left)));
         }
@@ -163,14 +225,15 @@ fn match_id(n: u8, bytes: &mut Vec<u8>) -> InlineId<'_> {
     }
 }
 
-/// Makes names of ids 1 to 5.
+/// Makes names of ids 1 to 5, and the venue NBBO with id 6.
 pub(crate) fn names() -> Dictionary {
     let mut names = Dictionary::default();
-    for dict in [NameKind::Owner, NameKind::Instrument, NameKind::Venue, NameKind::Trader] {
+    for dict in NameKind::ALL {
         for n in 1..6 {
             names.intern(dict, format!("N{n}").as_bytes()).unwrap();
         }
     }
+    names.intern(NameKind::Venue, b"NBBO").unwrap();
     names
 }
 
