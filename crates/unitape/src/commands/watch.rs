@@ -33,11 +33,11 @@ enum WatchCommand {
 
 The watch waits for the tape, follows it while it is written, and prints each new alert. Alerts of one event are one unit. An alert names the watched tape, the number and position of its event, the version of the scenario and the hash of its parameters, its key and its evidence.
 
-You can stop and restart the watch at any time. It judges the tape from the oldest event again, compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios, other parameters or another calendar need another directory. A tape whose beginning retention has removed is refused: set hold_for_cursors if the tape has limits.
+You can stop and restart the watch at any time. It goes on at its last snapshot in DIR.state or, without one, at the oldest event; it compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios, other parameters or another calendar need another directory. If retention has removed the beginning of the tape and there is no snapshot, the watch begins at the oldest event and puts a control `blind` with the lost part into DIR; set hold_for_cursors to prevent that.
 
 With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: {\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters if something may have kept an alert back.
 
-Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
+Exit code 3: the tape is damaged, its names are lost, the watch was blind for a part of it, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
     Run {
         /// Directory of the tape to watch
         tape: PathBuf,
@@ -235,12 +235,15 @@ fn run_live(
         }
         Ok::<(), CommandFailure>(())
     })?;
-    let Some(LiveReport { surveillance, totals }) = report else { return Ok(CommandOutcome::Clean) };
+    let Some(LiveReport { surveillance, totals, blind }) = report else { return Ok(CommandOutcome::Clean) };
     let summary = surveillance.summary();
     if json {
         let mut last = json!({
             "totals": { "events": summary.events, "alerts": totals.events, "appended": totals.appended }
         });
+        if let Some((from, to)) = blind {
+            last["blind"] = json!({ "from": from.0, "to": to.0 });
+        }
         if let Some(Value::Object(counters)) = counters(&summary) {
             last.as_object_mut().expect("an object").extend(counters);
         }
@@ -251,7 +254,15 @@ fn run_live(
         let (alerts_there, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {alerts_there} alerts, {appended} of them new", alerts.display());
     }
-    let outcome = outcome_of_refused(&surveillance, tape);
+    let mut outcome = outcome_of_refused(&surveillance, tape);
+    if let Some((from, to)) = blind {
+        note!(
+            "unitape: retention has removed the events between the positions @{from} and @{to}, and no snapshot covers them: alerts \
+             may be missing; {} has a control `blind` with this part",
+            alerts.display()
+        );
+        outcome = CommandOutcome::Flawed;
+    }
     let outcome = read_args::finish_flaws(surveillance.follower().flaws(), outcome);
     read_args::finish(surveillance.reader(), surveillance.lost_names(), outcome)
 }
