@@ -243,6 +243,9 @@ pub struct LiveControl<'a> {
     pub spin: bool,
     /// Is called once if the watch begins to wait for a tape that is not there.
     pub on_missing: &'a dyn Fn(),
+    /// The number of events between two snapshots while there is more to judge. At the end of the tape a thirty-second of it
+    /// is enough.
+    pub snapshot_events: u64,
 }
 
 /// The result of a live watch.
@@ -386,7 +389,7 @@ impl LiveWatch {
         let mut last_look = Instant::now();
         // Looked at before the tape is drained: all that was committed before the writer ended is judged in this round.
         let mut is_last_round = (control.is_finished)()?;
-        let mut frames = 0u32;
+        let mut frames = 0;
         loop {
             match self.surveillance.step()? {
                 SurveilOutcome::Frame(alerts) => {
@@ -396,13 +399,14 @@ impl LiveWatch {
                     } else if self.blind.as_ref().is_some_and(|blind| !blind.is_noted) {
                         self.note_blind()?;
                     }
-                    frames = frames.wrapping_add(1);
-                    if frames.is_multiple_of(FRAMES_A_LOOK) {
+                    frames += 1;
+                    if frames >= FRAMES_A_LOOK.min(control.snapshot_events) {
+                        frames = 0;
                         if (control.is_stopped)() {
                             return Ok(());
                         }
                         self.cursor.store(self.surveillance.reader())?;
-                        self.keep_snapshot(EVENTS_A_SNAPSHOT)?;
+                        self.keep_snapshot(control.snapshot_events)?;
                     }
                     continue;
                 }
@@ -419,7 +423,7 @@ impl LiveWatch {
             }
             last_look = Instant::now();
             self.cursor.store(self.surveillance.reader())?;
-            self.keep_snapshot(EVENTS_A_QUIET_SNAPSHOT)?;
+            self.keep_snapshot(control.snapshot_events.div_ceil(32))?;
             is_last_round = (control.is_finished)()?;
             if !is_last_round
                 && !control.spin
@@ -519,10 +523,7 @@ impl LiveCursor {
 }
 
 /// Frames between two looks whether the watch must end, on a tape that has more.
-const FRAMES_A_LOOK: u32 = 1 << 16;
-/// Events between two snapshots while there is more to judge, and when there is not.
-const EVENTS_A_SNAPSHOT: u64 = 1 << 22;
-const EVENTS_A_QUIET_SNAPSHOT: u64 = 1 << 17;
+const FRAMES_A_LOOK: u64 = 1 << 16;
 /// The time between two checks whether a process writes the tape.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// The time between two looks whether there is a tape.

@@ -8,6 +8,7 @@ use crate::output::{
 };
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unitape_query::EventSelection;
@@ -55,6 +56,9 @@ Exit code 3: the tape is damaged, its names are lost, the watch was blind for a 
         /// Print alerts as JSON, one object a line
         #[arg(long)]
         json: bool,
+        /// Write a snapshot of the state after each N events
+        #[arg(long, value_name = "N", default_value = "4194304")]
+        snapshot_every: NonZeroU64,
         #[command(flatten)]
         read: ReadArgs,
     },
@@ -170,8 +174,8 @@ impl ScenarioArgs {
 /// Runs the command.
 pub fn run(args: WatchArgs) -> output::Result {
     match args.command {
-        WatchCommand::Run { tape, alerts, scenarios, until_end, spin, json, read } => {
-            let output = LiveOutput { until_end, spin, json };
+        WatchCommand::Run { tape, alerts, scenarios, until_end, spin, json, snapshot_every, read } => {
+            let output = LiveOutput { until_end, spin, json, snapshot_every };
             run_live(&tape, &alerts, &scenarios.parse()?, read, output)
         }
         WatchCommand::Replay { input, scenarios, replay } => {
@@ -198,6 +202,7 @@ struct LiveOutput {
     until_end: bool,
     spin: bool,
     json: bool,
+    snapshot_every: NonZeroU64,
 }
 
 fn run_live(
@@ -205,7 +210,7 @@ fn run_live(
     alerts: &Path,
     selection: &ScenarioSelection,
     read: ReadArgs,
-    LiveOutput { until_end, spin, json }: LiveOutput,
+    LiveOutput { until_end, spin, json, snapshot_every }: LiveOutput,
 ) -> output::Result {
     if tape.is_file() {
         let message = "this is a file; `unitape watch replay` reads files, and `unitape consolidate` makes a tape of one";
@@ -223,6 +228,7 @@ fn run_live(
         },
         spin,
         on_missing: &|| note!("unitape: waiting for a tape in {}", tape.display()),
+        snapshot_events: snapshot_every.get(),
     };
     let mut out = output::stdout();
     let mut line = Vec::new();
