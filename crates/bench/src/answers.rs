@@ -123,6 +123,7 @@ impl LiveStream {
                         },
                         spin: true,
                         on_missing: &|| {},
+                        snapshot_events: u64::MAX,
                     };
                     let selection = ScenarioSelection::default();
                     let watched = watch_live::<unitape_run::Error>(

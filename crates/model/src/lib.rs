@@ -58,8 +58,8 @@ pub mod words;
 
 pub use builder::{EventBuilder, PreparedValue};
 pub use calendar::{
-    Calendar, CalendarError, CivilDate, CurrencyPair, DateParseError, DayKind, MarketSession, PairClock,
-    PairDates, SessionClock, SessionDate, TimeParseError, UtcMoment,
+    Calendar, CalendarError, CivilDate, CurrencyPair, DateParseError, DayKind, LocalClock, MarketSession,
+    PairClock, PairDates, SessionClock, SessionDate, TimeParseError, UtcMoment,
 };
 pub use cause::ErrorCause;
 pub use dict::{Dictionary, NameResolver};

@@ -202,7 +202,8 @@ const SHORTS: &[&str] = &["Y", "N", "E"];
 const LIQUIDITIES: &[&str] = &["A", "R", "X"];
 const LEVEL_ACTIONS: &[&str] = &["A", "C", "D", "R", "U"];
 const TRADE_ACTIONS: &[&str] = &["new", "cancel", "correct"];
-const TRADE_FLAGS: &[&str] = &["auction", "iso", "exempt", "no_last"];
+/// The flags of trades and executions.
+pub const TRADE_FLAGS: &[&str] = &["auction", "iso", "exempt", "no_last"];
 const ACCOUNT_CLASSES: &[&str] = &["personal", "proprietary", "client"];
 const PAYMENT_STAGES: &[&str] = &["initiation", "interbank", "cover", "return", "recall"];
 const SCOPES: &[&str] = &["venue", "instr", "firm", "trader", "owner", "acct", "desk", "algo"];

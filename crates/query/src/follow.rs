@@ -234,6 +234,14 @@ impl TapeFollower {
         &self.reader
     }
 
+    /// Returns the position up to which the tape is durable.
+    ///
+    /// # Errors
+    /// Fails if the position cannot be read.
+    pub fn durable(&mut self) -> Result<Position, Error> {
+        self.reader.durable()
+    }
+
     /// Returns the flaws of the part that was read.
     pub fn flaws(&self) -> &TapeFlaws {
         &self.flaws

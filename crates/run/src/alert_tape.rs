@@ -7,22 +7,42 @@
 //! ```
 //!
 //! The id of the tape comes from the id of the source and the rules of the watch: the version of the engine, and of each
-//! scenario its definition and its parameters. So a watch never continues the alerts of other rules.
+//! scenario its definition and its parameters, and the calendar. So a watch never continues the alerts of other rules.
 
 use crate::Error;
-use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
+use crate::derived_tape::{DerivedContent, DerivedPoint, DerivedTape, DerivedTotals, derived_id};
+use std::collections::BTreeSet;
 use std::path::Path;
-use unitape_model::{EventField, EventKind, EventValue, NameKind, Refusal};
+use unitape_model::{EventField, EventKind, EventValue, NameKind, Position, Refusal, UnixNanos};
 use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{ReadOptions, TapeId};
-use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection};
+use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection, WatchRules};
 
 /// A tape of alerts that is being written.
 #[derive(Debug)]
 pub struct AlertTape {
     tape: DerivedTape,
+    id: TapeId,
     source: TapeId,
     rules: Vec<ScenarioRules>,
+}
+
+/// What an alert tape has from earlier watches.
+#[derive(Debug, Default)]
+pub struct AdoptedAlerts {
+    /// Its alerts: position of the event, scenario, and key as JSON.
+    alerts: BTreeSet<(Option<Position>, String, Vec<u8>)>,
+    /// The detail of the last control `blind`.
+    pub blind: Option<String>,
+}
+
+impl AdoptedAlerts {
+    /// Returns whether the tape has this alert already.
+    pub fn has(&self, alert: &Alert) -> bool {
+        let mut key = Vec::new();
+        alert.write_key(&mut key);
+        self.alerts.contains(&(alert.position, alert.scenario.to_string(), key))
+    }
 }
 
 impl AlertTape {
@@ -39,7 +59,7 @@ impl AlertTape {
     ) -> Result<Self, Error> {
         let rules = selection.rules()?;
         let id = alert_tape_id(source, &rules);
-        Ok(Self { tape: DerivedTape::open(dir, id, CONTENT, read)?, source, rules })
+        Ok(Self { tape: DerivedTape::open(dir, id, CONTENT, read)?, id, source, rules: rules.scenarios })
     }
 
     /// Puts the alerts of one event onto the tape as one unit, or compares them with the unit that is there. Returns
@@ -60,6 +80,71 @@ impl AlertTape {
     /// Fails if the tape has such alerts or cannot be read.
     pub fn require_compared(&mut self) -> Result<(), Error> {
         self.tape.require_compared()
+    }
+
+    /// Goes on after a point, as [`DerivedTape::skip_to`] does.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be read.
+    pub fn skip_to(&mut self, point: DerivedPoint) -> Result<bool, Error> {
+        self.tape.skip_to(point)
+    }
+
+    /// Returns the point after the last unit.
+    pub fn point(&self) -> DerivedPoint {
+        self.tape.point()
+    }
+
+    /// Returns whether all alerts are durable.
+    pub fn is_durable(&self) -> bool {
+        self.tape.is_durable()
+    }
+
+    /// Returns the id of the tape.
+    pub fn id(&self) -> TapeId {
+        self.id
+    }
+
+    /// Takes the alerts that are on the tape as they are, because the source has lost the events behind them.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be read.
+    pub fn adopt(&mut self) -> Result<AdoptedAlerts, Error> {
+        let mut adopted = AdoptedAlerts::default();
+        self.tape.adopt_written(|event, names| {
+            let text = |field| match event.field(field, &mut [0; 36]) {
+                Some(EventValue::Json(json)) => Some(json.to_owned()),
+                _ => None,
+            };
+            if let Some(recorded) = RecordedAlert::read(event, names.dictionary()) {
+                let alert = recorded.alert;
+                let mut key = Vec::new();
+                alert.write_key(&mut key);
+                adopted.alerts.insert((alert.position, alert.scenario.to_string(), key));
+            } else if let Some(detail) = text(EventField::Detail) {
+                adopted.blind = Some(detail);
+            }
+        })?;
+        Ok(adopted)
+    }
+
+    /// Notes that the watch has not seen a part of the source, which retention has removed.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be written.
+    pub fn write_blind(&mut self, ts: UnixNanos, detail: &str) -> Result<(), Error> {
+        let write = |tape: &mut DerivedTape| -> Result<(), Refusal> {
+            let mut event = tape.begin(EventKind::Control, ts);
+            event.set_field(EventField::Action, EventValue::Text("blind"))?;
+            event.set_field(EventField::Reason, EventValue::Text("retention"))?;
+            event.set_field(EventField::Detail, EventValue::Json(detail))?;
+            event.finish(0).map(drop)
+        };
+        write(&mut self.tape).map_err(|refusal| Error::OtherTape {
+            path: self.tape.dir().to_owned(),
+            reason: format!("the note of a lost part cannot be written: {refusal}"),
+        })?;
+        self.tape.commit().map(drop)
     }
 
     /// Returns the counts so far.
@@ -154,10 +239,13 @@ pub fn read_alerts(dir: &Path, read: ReadOptions) -> Result<Vec<RecordedAlert>, 
 }
 
 /// Returns the id of the tape with the alerts of `source` under these rules.
-pub fn alert_tape_id(source: TapeId, rules: &[ScenarioRules]) -> TapeId {
+pub fn alert_tape_id(source: TapeId, rules: &WatchRules) -> TapeId {
     let mut text = format!("engine {ENGINE_VERSION}\n");
-    for ScenarioRules { id, version, params_hash } in rules {
+    for ScenarioRules { id, version, params_hash } in &rules.scenarios {
         text += &format!("{id} {version} {params_hash}\n");
+    }
+    if let Some(hash) = &rules.calendar_hash {
+        text += &format!("calendar {hash}\n");
     }
     derived_id("alerts", source, text.as_bytes())
 }
@@ -174,4 +262,4 @@ const KEY_FIELDS: [(EventField, &str, NameKind); 3] = [
     (EventField::Instr, "instr", NameKind::Instrument),
 ];
 
-const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios or parameters" };
+const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios, parameters or calendar" };

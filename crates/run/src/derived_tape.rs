@@ -11,6 +11,7 @@
 //! is found.
 
 use crate::Error;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use unitape_model::{
@@ -28,6 +29,23 @@ pub struct DerivedTotals {
     pub events: u64,
     /// The events that this call has appended.
     pub appended: u64,
+}
+
+/// A point of a derived tape between two units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DerivedPoint {
+    /// Frames before it.
+    pub frames: u64,
+    /// The CRC-32C of these frames, without the stamps of the writer.
+    pub crc: u32,
+}
+
+impl DerivedPoint {
+    fn add(&mut self, frame: &[u8]) {
+        let header = (FrameHeader::read(frame).0 & !STAMP).to_le_bytes();
+        self.crc = crc32c::crc32c_append(crc32c::crc32c_append(self.crc, &header), &frame[8..]);
+        self.frames += 1;
+    }
 }
 
 /// The content of a derived tape, in the words of its errors.
@@ -51,6 +69,10 @@ pub struct DerivedTape {
     /// Events of the unit.
     pending: u64,
     totals: DerivedTotals,
+    read: ReadOptions,
+    point: DerivedPoint,
+    /// The position after the last unit that this call has appended.
+    appended_to: Position,
 }
 
 impl DerivedTape {
@@ -89,7 +111,45 @@ impl DerivedTape {
             unit: Vec::new(),
             pending: 0,
             totals: DerivedTotals::default(),
+            read,
+            point: DerivedPoint::default(),
+            appended_to: Position(0),
         })
+    }
+
+    /// Goes on after a point without a comparison of the units before it. Returns whether the tape has the point; otherwise it
+    /// is still at its beginning.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be read.
+    pub fn skip_to(&mut self, point: DerivedPoint) -> Result<bool, Error> {
+        let mut reader = Reader::open_with(&self.dir, StartPosition::Oldest, self.read)?;
+        let (mut names, mut reached, mut events) = (DefinitionTable::default(), DerivedPoint::default(), 0);
+        while reached.frames < point.frames {
+            let Some(frame) = reader.next()? else { return Ok(false) };
+            if names.admit_frame(frame.bytes).is_err() {
+                return Ok(false);
+            }
+            events += u64::from(!frame.header.is_meta());
+            reached.add(frame.bytes);
+        }
+        if reached != point {
+            return Ok(false);
+        }
+        self.names = names.dictionary().clone();
+        self.totals.events = events;
+        (self.point, self.written) = (point, Some(reader));
+        Ok(true)
+    }
+
+    /// Returns the point after the last unit.
+    pub fn point(&self) -> DerivedPoint {
+        self.point
+    }
+
+    /// Returns whether all units up to the point are durable, as far as this call knows.
+    pub fn is_durable(&self) -> bool {
+        self.writer.durable() >= self.appended_to
     }
 
     /// Returns the id of a name on this tape. A new name gets its definition in the unit, before the next event.
@@ -133,9 +193,11 @@ impl DerivedTape {
         mark_last(&mut self.unit);
         let is_new = !self.is_written()?;
         if is_new {
-            self.writer.append(&self.unit)?;
+            let position = self.writer.append(&self.unit)?;
+            self.appended_to = position.plus(self.unit.len() as u64);
             self.totals.appended += self.pending;
         }
+        unitape_model::frames(&self.unit).for_each(|(_, _, frame)| self.point.add(frame));
         self.totals.events += self.pending;
         self.unit.clear();
         self.pending = 0;
@@ -168,6 +230,7 @@ impl DerivedTape {
         let mut names = DefinitionTable::default();
         while let Some(frame) = written.next()? {
             let (position, is_meta) = (frame.position, frame.header.is_meta());
+            self.point.add(frame.bytes);
             match names.admit_frame(frame.bytes) {
                 Ok(Some(event)) if !is_meta => {
                     self.totals.events += 1;
@@ -271,7 +334,9 @@ fn mark_last(unit: &mut [u8]) {
 
 /// Returns whether two frames are the same, without the stamp of the writer.
 fn is_same(mine: &[u8], existing_frame: &[u8]) -> bool {
-    const STAMP: u64 = 0xffff_ffff;
     let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(existing_frame).0 & !STAMP;
     header && mine[8..] == existing_frame[8..]
 }
+
+/// The bits of a frame's header that the writer stamps.
+const STAMP: u64 = 0xffff_ffff;

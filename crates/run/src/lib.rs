@@ -51,6 +51,7 @@ mod supervise;
 pub mod surveil;
 pub mod tape_content;
 pub mod users;
+mod watch_snapshot;
 
 pub use error::Error;
 pub use supervise::{

@@ -6,16 +6,17 @@
 //! ```
 
 use crate::Error;
-use crate::alert_tape::AlertTape;
-use crate::derived_tape::DerivedTotals;
+use crate::alert_tape::{AdoptedAlerts, AlertTape};
+use crate::derived_tape::{DerivedPoint, DerivedTotals};
+use crate::watch_snapshot::{SnapshotStore, SourcePoint, TailChecksum, WatchSnapshot};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use unitape_model::{Event, EventKind, LostNameCounts, Position};
-use unitape_query::address::EventAddress;
+use unitape_model::{Event, EventKind, LostNameCounts, Position, UnixNanos};
+use unitape_query::address::{EventAddress, TapeRangeBound};
 use unitape_query::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
 use unitape_query::{EventFilter, EventSelection};
 use unitape_tape::{Cursor, Frame, ReadOptions, Reader};
-use unitape_watch::{Alert, ReplaySummary, ScenarioSelection, TapeWatch};
+use unitape_watch::{Alert, ReplaySummary, ScenarioSelection, StateReader, TapeWatch, WatchState};
 
 /// A step of surveillance.
 #[derive(Debug)]
@@ -45,6 +46,10 @@ pub struct Surveillance {
     alerts: Vec<Alert>,
     events: u64,
     alert_count: u64,
+    /// The checksum of the last frames.
+    tail: TailChecksum,
+    /// The time of the last event.
+    last_ts: Option<UnixNanos>,
 }
 
 impl Surveillance {
@@ -82,7 +87,39 @@ impl Surveillance {
             alerts: Vec::new(),
             events: 0,
             alert_count: 0,
+            tail: TailChecksum::default(),
+            last_ts: None,
         })
+    }
+
+    /// Goes on where a snapshot of a watch with the same rules was made. The whole tape is judged.
+    ///
+    /// # Errors
+    /// Fails as [`Surveillance::open`] does, and if the snapshot has another state.
+    fn resume(
+        dir: &Path,
+        scenarios: &ScenarioSelection,
+        snapshot: &WatchSnapshot,
+        read: ReadOptions,
+    ) -> Result<Self, Error> {
+        let from = TapeRangeBound::Position(Position(snapshot.source.position));
+        let range = TapeRange { from: Some(from), ..TapeRange::default() };
+        let mut this =
+            Self::open(dir, scenarios, &EventSelection { range, ..EventSelection::default() }, read)?;
+        let mut state = StateReader::new(&snapshot.state);
+        let loaded = this.watch.load(&mut state).and_then(|()| state.finish());
+        loaded.map_err(|fault| Error::OtherTape { path: dir.to_owned(), reason: fault.to_string() })?;
+        (this.events, this.alert_count) = (snapshot.source.events, snapshot.alert_count);
+        this.tail = snapshot.source.tail;
+        Ok(this)
+    }
+
+    /// Saves the state as a snapshot. The alert tape has all alerts so far, up to `alerts`.
+    fn snapshot(&self, alerts: DerivedPoint) -> WatchSnapshot {
+        let mut state = Vec::new();
+        self.watch.save(&mut state);
+        let source = SourcePoint::of(self.reader(), self.tail);
+        WatchSnapshot { source, alerts, alert_count: self.alert_count, state }
     }
 
     /// Judges the next frame.
@@ -99,6 +136,9 @@ impl Surveillance {
         };
         let (position, seq) = (frame.position, ordinal + 1);
         let address = EventAddress { seq, position };
+        if self.range.is_reached_by(address) {
+            self.tail.add(position, frame.bytes);
+        }
         let is_done = self.filter.as_ref().is_some_and(|filter| filter.is_done(address));
         if is_done || self.range.is_over(address) {
             return Ok(SurveilOutcome::AtEnd);
@@ -115,6 +155,8 @@ impl Surveillance {
                 && self.filter.as_mut().is_none_or(|filter| is_wanted(filter, &frame, address));
         if is_selected {
             self.events += u64::from(!is_meta);
+            self.last_ts =
+                Event::new(frame.bytes).filter(|_| !is_meta).map(|event| event.ts_event()).or(self.last_ts);
             match self.watch.on_frame(position, frame.bytes, seq, &mut self.alerts) {
                 Err(unitape_watch::Error::Frame { message, .. }) => {
                     self.follower.refuse(position, &message)?
@@ -138,6 +180,11 @@ impl Surveillance {
             FollowOutcome::Rewound { from, to } => SurveilOutcome::Rewound { from, to },
             _ => SurveilOutcome::AtEnd,
         })
+    }
+
+    /// Returns whether the source is durable up to a point.
+    fn is_durable(&mut self, point: SourcePoint) -> bool {
+        self.follower.durable().is_ok_and(|durable| durable.0 >= point.position)
     }
 
     /// Returns whether retention has left all of the part.
@@ -196,6 +243,9 @@ pub struct LiveControl<'a> {
     pub spin: bool,
     /// Is called once if the watch begins to wait for a tape that is not there.
     pub on_missing: &'a dyn Fn(),
+    /// The number of events between two snapshots while there is more to judge. At the end of the tape a thirty-second of it
+    /// is enough.
+    pub snapshot_events: u64,
 }
 
 /// The result of a live watch.
@@ -204,20 +254,26 @@ pub struct LiveReport {
     pub surveillance: Surveillance,
     /// The alerts on the alert tape, including earlier alerts, and the alerts that this call appended.
     pub totals: DerivedTotals,
+    /// The part of the source that the watch could not see, because retention has removed it and there is no snapshot.
+    pub blind: Option<(Position, Position)>,
 }
 
-/// Follows the tape in `source` and puts its alerts onto the tape in `alerts`, from the oldest event on. `sink` is given each
-/// alert once its unit is on the alert tape, and whether it was appended by this call.
+/// Follows the tape in `source` and puts its alerts onto the tape in `alerts`. `sink` is given each alert once its unit is on
+/// the alert tape, and whether it was appended by this call.
 ///
-/// The call may end at any moment, also by a kill: the next call judges the source again, compares the alerts with the
-/// existing alerts, and appends the rest. The cursor `watch-ID` of the source has the first 16 digits of the alert
-/// tape's id. It shows the progress of the watch and holds retention.
+/// The call may end at any moment, also by a kill. The next call goes on at the last snapshot in `ALERTS.state` that both tapes
+/// reach, or at the oldest event; it compares the alerts with the existing alerts, and appends the rest. If there is no such
+/// snapshot and retention has removed the beginning of the source, the watch is blind for that part: it begins at the oldest
+/// event, notes the part on the alert tape, and leaves out alerts that the tape has.
+///
+/// The cursor `watch-ID` of the source has the first 16 digits of the alert tape's id. It shows the progress of the watch
+/// and holds retention.
 ///
 /// Returns `None` if the watch was stopped before there was a tape.
 ///
 /// # Errors
 /// Fails if a scenario is unknown; if a tape cannot be read or written; if the alert tape is another one, or has alerts that the
-/// source does not give; if retention has removed the beginning of the source; if the source was cut back.
+/// source does not give; if the source was cut back.
 pub fn watch_live<E: From<Error>>(
     source: &Path,
     alerts: &Path,
@@ -228,70 +284,193 @@ pub fn watch_live<E: From<Error>>(
 ) -> Result<Option<LiveReport>, E> {
     let open = || Surveillance::open(source, selection, &EventSelection::default(), read);
     let Some(mut surveillance) = open_when_there(control, open)? else { return Ok(None) };
-    if surveillance.reader().position() != Position(0) {
-        let reason = "retention has removed its beginning; a watch needs all events before an alert, so it cannot begin here";
-        return Err(Error::OtherTape { path: source.to_owned(), reason: reason.to_owned() }.into());
-    }
     let id = surveillance.reader().id();
     let mut tape = AlertTape::open(alerts, id, selection, read)?;
-    let mut cursor = LiveCursor::open(source, alerts, "watch")?;
-    let judged = judge_until_end(&mut surveillance, &mut tape, &mut cursor, control, &mut sink);
+    let store = SnapshotStore::new(alerts, tape.id(), id);
+    let mut blind = None;
+    match resume(source, selection, read, &store, &mut tape)? {
+        Some(resumed) => surveillance = resumed,
+        None if surveillance.reader().position() == Position(0) => {}
+        None => blind = Some(BlindStart::new(&surveillance, &mut tape)?),
+    }
+    let cursor = LiveCursor::open(source, alerts, "watch")?;
+    let mut watch = LiveWatch {
+        judged_at_snapshot: surveillance.reader().ordinal(),
+        surveillance,
+        tape,
+        cursor,
+        store,
+        pending: None,
+        blind,
+    };
+    let judged = watch.judge_until_end(control, &mut sink);
     // The alerts of before an error stay, and must be as durable as any.
+    let LiveWatch { surveillance, tape, mut cursor, store, blind, .. } = watch;
+    let last = judged.is_ok().then(|| surveillance.snapshot(tape.point()));
     let closed = tape.close();
     judged?;
     let totals = closed?;
     cursor.store(surveillance.reader())?;
-    Ok(Some(LiveReport { surveillance, totals }))
+    let mut surveillance = surveillance;
+    if let Some(last) = last.filter(|last| surveillance.is_durable(last.source)) {
+        store.write(&last)?;
+    }
+    let blind = blind.map(|blind| (blind.from, blind.to));
+    Ok(Some(LiveReport { surveillance, totals, blind }))
 }
 
-/// Judges all events of the source, until the watch is stopped or the source is finished.
-fn judge_until_end<E: From<Error>>(
-    surveillance: &mut Surveillance,
+/// Goes on at the latest snapshot that both tapes reach. Returns `None` if there is none.
+fn resume(
+    source: &Path,
+    selection: &ScenarioSelection,
+    read: ReadOptions,
+    store: &SnapshotStore,
     tape: &mut AlertTape,
-    cursor: &mut LiveCursor,
-    control: &LiveControl<'_>,
-    sink: &mut impl FnMut(&Alert, bool) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut last_look = Instant::now();
-    // Looked at before the tape is drained: all that was committed before the writer ended is judged in this round.
-    let mut is_last_round = (control.is_finished)()?;
-    let mut frames = 0u32;
-    loop {
-        match surveillance.step()? {
-            SurveilOutcome::Frame(alerts) => {
-                if !alerts.is_empty() {
-                    let is_new = tape.write_alerts(alerts)?;
-                    alerts.iter().try_for_each(|alert| sink(alert, is_new))?;
-                }
-                frames = frames.wrapping_add(1);
-                if frames.is_multiple_of(FRAMES_A_LOOK) {
-                    if (control.is_stopped)() {
-                        return Ok(());
-                    }
-                    cursor.store(surveillance.reader())?;
-                }
-                continue;
-            }
-            SurveilOutcome::Rewound { .. } => return Err(tape.source_cut().into()),
-            SurveilOutcome::AtEnd => {}
+) -> Result<Option<Surveillance>, Error> {
+    for snapshot in store.latest(source, read) {
+        // A snapshot whose state does not load is as good as none.
+        let Ok(surveillance) = Surveillance::resume(source, selection, &snapshot, read) else { continue };
+        if surveillance.reader().position().0 <= snapshot.source.position && tape.skip_to(snapshot.alerts)? {
+            return Ok(Some(surveillance));
         }
-        tape.require_compared()?;
-        if (control.is_stopped)() || is_last_round {
+    }
+    Ok(None)
+}
+
+/// The start of a watch that cannot know the first part of its source.
+#[derive(Debug)]
+struct BlindStart {
+    /// The part that retention has removed.
+    from: Position,
+    to: Position,
+    adopted: AdoptedAlerts,
+    is_noted: bool,
+}
+
+impl BlindStart {
+    fn new(surveillance: &Surveillance, tape: &mut AlertTape) -> Result<Self, Error> {
+        let to = surveillance.reader().position();
+        Ok(Self { from: Position(0), to, adopted: tape.adopt()?, is_noted: false })
+    }
+
+    /// Notes the part once, when the time of the first event that is left is known.
+    fn note(&mut self, ts: UnixNanos, tape: &mut AlertTape) -> Result<(), Error> {
+        if std::mem::replace(&mut self.is_noted, true) {
             return Ok(());
         }
-        if control.spin && last_look.elapsed() < LOOK {
-            std::hint::spin_loop();
-            continue;
+        let detail = format!("{{\"from\":{},\"to\":{}}}", self.from.0, self.to.0);
+        match &self.adopted.blind {
+            Some(noted) if *noted == detail => Ok(()),
+            _ => tape.write_blind(ts, &detail),
         }
-        last_look = Instant::now();
-        cursor.store(surveillance.reader())?;
-        is_last_round = (control.is_finished)()?;
-        if !is_last_round
-            && !control.spin
-            && let SurveilOutcome::Rewound { .. } = surveillance.wait()?
-        {
-            return Err(tape.source_cut().into());
+    }
+}
+
+/// A live watch at work.
+struct LiveWatch {
+    surveillance: Surveillance,
+    tape: AlertTape,
+    cursor: LiveCursor,
+    store: SnapshotStore,
+    /// A snapshot that waits until both tapes are durable up to its points.
+    pending: Option<WatchSnapshot>,
+    /// The ordinal of the source at the last snapshot.
+    judged_at_snapshot: u64,
+    blind: Option<BlindStart>,
+}
+
+impl LiveWatch {
+    /// Judges all events of the source, until the watch is stopped or the source is finished.
+    fn judge_until_end<E: From<Error>>(
+        &mut self,
+        control: &LiveControl<'_>,
+        sink: &mut impl FnMut(&Alert, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut last_look = Instant::now();
+        // Looked at before the tape is drained: all that was committed before the writer ended is judged in this round.
+        let mut is_last_round = (control.is_finished)()?;
+        let mut frames = 0;
+        loop {
+            match self.surveillance.step()? {
+                SurveilOutcome::Frame(alerts) => {
+                    let has_alerts = !alerts.is_empty();
+                    if has_alerts {
+                        self.write_alerts(sink)?;
+                    } else if self.blind.as_ref().is_some_and(|blind| !blind.is_noted) {
+                        self.note_blind()?;
+                    }
+                    frames += 1;
+                    if frames >= FRAMES_A_LOOK.min(control.snapshot_events) {
+                        frames = 0;
+                        if (control.is_stopped)() {
+                            return Ok(());
+                        }
+                        self.cursor.store(self.surveillance.reader())?;
+                        self.keep_snapshot(control.snapshot_events)?;
+                    }
+                    continue;
+                }
+                SurveilOutcome::Rewound { .. } => return Err(self.tape.source_cut().into()),
+                SurveilOutcome::AtEnd => {}
+            }
+            self.tape.require_compared()?;
+            if (control.is_stopped)() || is_last_round {
+                return Ok(());
+            }
+            if control.spin && last_look.elapsed() < LOOK {
+                std::hint::spin_loop();
+                continue;
+            }
+            last_look = Instant::now();
+            self.cursor.store(self.surveillance.reader())?;
+            self.keep_snapshot(control.snapshot_events.div_ceil(32))?;
+            is_last_round = (control.is_finished)()?;
+            if !is_last_round
+                && !control.spin
+                && let SurveilOutcome::Rewound { .. } = self.surveillance.wait()?
+            {
+                return Err(self.tape.source_cut().into());
+            }
         }
+    }
+
+    /// Writes the alerts of the last event, those excepted that the tape has from before it was blind.
+    fn write_alerts<E: From<Error>>(
+        &mut self,
+        sink: &mut impl FnMut(&Alert, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.note_blind()?;
+        if let Some(blind) = &self.blind {
+            self.surveillance.alerts.retain(|alert| !blind.adopted.has(alert));
+        }
+        let alerts = &self.surveillance.alerts;
+        let is_new = self.tape.write_alerts(alerts)?;
+        alerts.iter().try_for_each(|alert| sink(alert, is_new))
+    }
+
+    /// Notes the part that the watch could not see, at the first event that is left.
+    fn note_blind(&mut self) -> Result<(), Error> {
+        match (&mut self.blind, self.surveillance.last_ts) {
+            (Some(blind), Some(ts)) => blind.note(ts, &mut self.tape),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a snapshot if this many events were judged since the last one, and writes the one that waits once both tapes are
+    /// durable.
+    fn keep_snapshot(&mut self, events: u64) -> Result<(), Error> {
+        if let Some(pending) = self.pending.take_if(|_| self.tape.is_durable()) {
+            match self.surveillance.is_durable(pending.source) {
+                true => self.store.write(&pending)?,
+                false => self.pending = Some(pending),
+            }
+        }
+        let ordinal = self.surveillance.reader().ordinal();
+        if self.pending.is_none() && ordinal - self.judged_at_snapshot >= events {
+            self.pending = Some(self.surveillance.snapshot(self.tape.point()));
+            self.judged_at_snapshot = ordinal;
+        }
+        Ok(())
     }
 }
 
@@ -344,7 +523,7 @@ impl LiveCursor {
 }
 
 /// Frames between two looks whether the watch must end, on a tape that has more.
-const FRAMES_A_LOOK: u32 = 1 << 16;
+const FRAMES_A_LOOK: u64 = 1 << 16;
 /// The time between two checks whether a process writes the tape.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// The time between two looks whether there is a tape.

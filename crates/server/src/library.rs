@@ -237,7 +237,7 @@ fn scenario_json(case: &Case, alerts: &[AlertRecord]) -> Value {
         scenarios: vec![def.id.to_owned()],
         ..unitape_watch::ScenarioSelection::default()
     };
-    let rules = selection.rules().ok().and_then(|rules| rules.into_iter().next());
+    let rules = selection.rules().ok().and_then(|rules| rules.scenarios.into_iter().next());
     let is_default = rules.is_some_and(|rules| {
         alerts.iter().all(|alert| {
             alert.recorded.params_hash.as_ref() == Some(&rules.params_hash)
@@ -248,7 +248,7 @@ fn scenario_json(case: &Case, alerts: &[AlertRecord]) -> Value {
         .params
         .iter()
         .map(|param| {
-            let value = param.default.trim_matches('"');
+            let value = param.default_text();
             json!({ "name": param.name, "value": value, "unit": param.unit, "about": param.description })
         })
         .collect();

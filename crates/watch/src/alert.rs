@@ -166,9 +166,11 @@ impl Alert {
         out.extend_from_slice(if self.key.is_empty() { b"{}" } else { b"}" });
     }
 
-    /// Compares two alerts by the order in which alerts of one event are printed: by scenario, then by key.
+    /// Compares two alerts by the order in which alerts of one event are printed: by scenario, then by the text of the key,
+    /// which is its values joined by commas.
     pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
-        let values = |a: &Self| a.key.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>();
-        self.scenario.cmp(&other.scenario).then_with(|| values(self).cmp(&values(other)))
+        let text =
+            |alert: &Self| alert.key.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(",");
+        self.scenario.cmp(&other.scenario).then_with(|| text(self).cmp(&text(other)))
     }
 }

@@ -1,5 +1,6 @@
 //! Cooldowns hold an alert back if an alert of the same key was given shortly before.
 
+use crate::state::{StateFault, StateReader, StateValue, WatchState};
 use crate::table::{BoundedTable, EntryRank};
 use std::hash::Hash;
 use unitape_model::UnixNanos;
@@ -13,6 +14,18 @@ pub(crate) struct AlertCooldowns<K> {
     last: BoundedTable<K, UnixNanos>,
     /// Alerts held back.
     pub held_back: u64,
+}
+
+impl<K: StateValue + Copy + Eq + Hash> WatchState for AlertCooldowns<K> {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.last.save(out);
+        self.held_back.write(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        self.last.load(input)?;
+        self.held_back.load(input)
+    }
 }
 
 impl<K: Copy + Eq + Hash> AlertCooldowns<K> {

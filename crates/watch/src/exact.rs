@@ -105,6 +105,8 @@ impl QuantitySum {
     }
 }
 
+crate::state::wrapped!(QuantitySum, [u64; 5], |sum| sum.0, |words| Some(QuantitySum(words)));
+
 impl Ord for QuantitySum {
     #[inline]
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {

@@ -1,5 +1,6 @@
 //! Ids of orders, matches and parents as keys.
 
+use crate::state::wrapped;
 use std::hash::Hasher as _;
 use unitape_model::id::{pack_id, unpack_id};
 use unitape_model::{Event, EventField, EventValue, InlineId};
@@ -10,6 +11,8 @@ use unitape_model::{Event, EventField, EventValue, InlineId};
 pub struct IdKey([u8; 24]);
 
 const MARK_HASHED: u8 = 0x1f;
+
+wrapped!(IdKey, [u8; 24], |key| key.0, |bytes| Some(IdKey(bytes)));
 
 impl std::hash::Hash for IdKey {
     /// Hashes the id as three words, which costs a third of hashing bytes.

@@ -2,6 +2,7 @@
 
 use crate::alert::Alert;
 use crate::error::Error;
+use crate::missing::MissingCounts;
 use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::scenarios;
 use crate::watch::{ScenarioMetrics, SharedMetrics, Watch};
@@ -23,6 +24,8 @@ pub struct ReplaySummary {
     pub bookkeeping: u64,
     /// Counters by scenario, summed over all cases.
     pub metrics: Vec<(&'static str, ScenarioMetrics)>,
+    /// The values that were missing by scenario, likewise.
+    pub missing: Vec<MissingCounts>,
     /// Counters of the shared state, likewise.
     pub shared: SharedMetrics,
 }
@@ -58,6 +61,10 @@ pub(crate) trait ReplayEngine: Sized {
     fn process_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>);
     /// Returns the counters by scenario, and the counters of the shared state.
     fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics);
+    /// Returns the values that were missing by scenario.
+    fn missing_values(&self) -> Vec<MissingCounts> {
+        Vec::new()
+    }
 }
 
 impl ReplayEngine for Watch {
@@ -71,6 +78,10 @@ impl ReplayEngine for Watch {
 
     fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics) {
         (self.metrics().collect(), self.shared_metrics())
+    }
+
+    fn missing_values(&self) -> Vec<MissingCounts> {
+        Self::missing_values(self).map(|(_, counts)| counts.clone()).collect()
     }
 }
 
@@ -88,6 +99,8 @@ pub(crate) fn replay<E: ReplayEngine>(
     // The scenario that the header names; its cases are about the same.
     let mut scenario_id = None;
     let mut last_seq = None;
+    // A time that the merge did not believe is not believed here either.
+    let options = LineParseOptions { reads_flags: true, ..LineParseOptions::default() };
     for line in 1u64.. {
         text.clear();
         // Two bytes more than a line may have distinguish a line that is too long from a line that just fits.
@@ -98,7 +111,7 @@ pub(crate) fn replay<E: ReplayEngine>(
         let record = |message: String| Error::Record { label: label.into(), line, message };
         let trimmed = text.trim_ascii_end();
         arena.clear();
-        let parsed = match parse_line(trimmed, &mut names, &mut arena, &LineParseOptions::default()) {
+        let parsed = match parse_line(trimmed, &mut names, &mut arena, &options) {
             Err(e) if e.code == BOOKKEEPING => {
                 total.bookkeeping += 1;
                 continue;
@@ -190,5 +203,11 @@ fn add_up(total: &mut ReplaySummary, watch: &impl ReplayEngine) {
             total.metrics.push((id, ScenarioMetrics::default()));
         }
         total.metrics[i].1.add(&m);
+    }
+    for (i, counts) in watch.missing_values().into_iter().enumerate() {
+        if total.missing.len() <= i {
+            total.missing.push(MissingCounts::default());
+        }
+        total.missing[i].merge(&counts);
     }
 }

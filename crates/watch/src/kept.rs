@@ -2,6 +2,7 @@
 //! either takes two, and a busy day is a walk through a million orders. The encoding of "none" in a word stays in
 //! this file.
 
+use crate::state::wrapped;
 use unitape_model::Position;
 
 /// The ordinal of an event, or none.
@@ -41,5 +42,8 @@ impl OptionalPosition {
         (self != Self::NONE).then_some(self.0)
     }
 }
+
+wrapped!(OptionalSequence, u64, |seq| seq.0, |seq| Some(OptionalSequence(seq)));
+wrapped!(OptionalPosition, Position, |position| position.0, |position| Some(OptionalPosition(position)));
 
 const _: () = assert!(size_of::<OptionalSequence>() == 8 && size_of::<OptionalPosition>() == 8);

@@ -42,10 +42,13 @@ mod ids;
 mod jsonl;
 mod kept;
 mod market;
+mod missing;
 mod orders;
 mod params;
 mod parties;
 pub mod scenarios;
+mod sessions;
+mod state;
 mod table;
 mod tape;
 mod timers;
@@ -55,18 +58,21 @@ mod watch;
 mod windows;
 
 pub use alert::{Alert, EvidenceEvent, RecordedAlert};
-pub use def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
+pub use def::{COUNT_MAX, ConductClass, ParamDef, ParamType, ScenarioDef};
 pub use error::Error;
 pub use exact::QuantitySum;
 pub use ids::IdKey;
 pub use jsonl::{ReplaySummary, replay_jsonl};
 pub use market::{InstrumentTerms, MarketState, VenueBbo};
+pub use missing::{MissingCounts, MissingKey, MissingValue};
 pub use orders::{OrderState, OrderTable, OrderUpdate};
-pub use params::{ParamOverlay, ScenarioParams, ScenarioRules, ScenarioSelection};
+pub use params::{ParamOverlay, ScenarioParams, ScenarioRules, ScenarioSelection, WatchRules};
 pub use parties::OwnerGroups;
+pub use sessions::WatchCalendar;
+pub use state::{StateFault, StateReader, WatchState};
 pub use tape::TapeWatch;
 pub use timers::DueTimer;
 pub use watch::{
     ENGINE_VERSION, Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedMetrics,
-    Watch,
+    SharedStateKind, Watch,
 };

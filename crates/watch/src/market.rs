@@ -1,5 +1,6 @@
 //! The market around orders: best bid and offer, and reference data.
 
+use crate::state::{state_value, watch_state};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::records::BboRecord;
 use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price, UnixNanos};
@@ -60,6 +61,9 @@ pub struct InstrumentTerms {
     pub tier: Option<u64>,
 }
 
+state_value!(VenueBbo { bid, ask, ts, seq });
+state_value!(InstrumentTerms { tick, prev_close, adv, tier });
+
 /// The market according to the events up to now.
 #[derive(Default)]
 pub struct MarketState {
@@ -67,6 +71,8 @@ pub struct MarketState {
     references: HashMap<InstrumentId, InstrumentTerms, DefaultHashBuilder>,
     bound_hit: u64,
 }
+
+watch_state!(MarketState { bests, references, bound_hit });
 
 impl MarketState {
     /// Returns the last best bid and offer of an instrument at a venue.
@@ -82,12 +88,12 @@ impl MarketState {
     }
 
     #[inline]
-    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
+    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64, ts: UnixNanos) {
         let Some(bbo) = BboRecord::from_event(event) else { return };
         let mut best = VenueBbo {
             bid: Price(bbo.bid.get()).as_option(),
             ask: Price(bbo.ask.get()).as_option(),
-            ts: UnixNanos(bbo.common.ts_event.get()),
+            ts,
             seq,
         };
         let key = (bbo.common.venue.get(), InstrumentId(bbo.common.instrument.get()));

@@ -7,10 +7,13 @@
 use crate::exact::{QuantitySum, reduced};
 use crate::ids::IdKey;
 use crate::kept::{OptionalPosition, OptionalSequence};
+use crate::state::{state_value, watch_state};
 use crate::table::{BoundedTable, EntryRank};
 use unitape_model::records::OrderRecord;
 use unitape_model::schema::EXP_NONE;
-use unitape_model::{Decimal, Event, EventField, EventKind, InstrumentId, Position, Price, UnixNanos};
+use unitape_model::{
+    Decimal, Event, EventField, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, flags,
+};
 
 /// Orders kept at most: a busy day of one firm. Orders that are not live are forgotten first, then the oldest.
 pub(crate) const ORDERS_MAX: usize = 1 << 20;
@@ -41,8 +44,6 @@ pub struct OrderState {
     pub side: u8,
     /// Whether the order was cancelled.
     pub cancelled: bool,
-    /// Beneficial owner that its `order_new` names; 0 none.
-    pub entry_owner: u32,
     /// The beneficial owner that the first event with an owner names, or 0.
     pub owner: u32,
     /// Trader, likewise.
@@ -89,6 +90,24 @@ impl OrderState {
     }
 }
 
+state_value!(OrderState {
+    entry_ts,
+    entry_seq,
+    entry_position,
+    entry_px,
+    px,
+    qty,
+    executed,
+    instr,
+    venue,
+    side,
+    cancelled,
+    owner,
+    trader,
+    algo,
+    parent,
+});
+
 /// The effect of an event on an order.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderUpdate<'a> {
@@ -105,6 +124,8 @@ pub struct OrderTable {
     table: BoundedTable<(u16, IdKey), OrderState>,
 }
 
+watch_state!(OrderTable { table });
+
 impl OrderTable {
     pub(crate) fn new() -> Self {
         Self::bounded(ORDERS_MAX, SPENT_MAX)
@@ -114,8 +135,8 @@ impl OrderTable {
         Self { table: BoundedTable::new(max, spent_max) }
     }
 
-    /// Takes an event of the order family or an execution. Returns the order's slot and whether the order was live
-    /// before.
+    /// Takes an event of the order family or an execution that counts at `ts`. Returns the order's slot and whether the order
+    /// was live before.
     #[inline]
     pub(crate) fn apply(
         &mut self,
@@ -123,12 +144,13 @@ impl OrderTable {
         record: &OrderRecord,
         seq: u64,
         position: Option<Position>,
+        ts: UnixNanos,
     ) -> Option<(u32, bool)> {
         let oid = IdKey::from_slot(event, EventField::Oid, &record.oid)?;
         let key = (record.common.venue.get(), oid);
         let kind = event.kind();
         if kind == EventKind::OrderNew {
-            let state = entered(event, record, seq, position);
+            let state = entered(event, record, seq, position, ts);
             let rank = if state.is_live() { EntryRank::Kept } else { EntryRank::Spent };
             return Some((self.table.insert(key, state, rank), false));
         }
@@ -139,8 +161,7 @@ impl OrderTable {
             let state = OrderState {
                 entry_seq: OptionalSequence::NONE,
                 entry_px: Price::NONE,
-                entry_owner: 0,
-                ..entered(event, record, seq, position)
+                ..entered(event, record, seq, position, ts)
             };
             return Some((self.table.insert(key, state, EntryRank::Spent), false));
         };
@@ -184,10 +205,16 @@ pub(crate) fn quantity(record: &OrderRecord) -> Option<Decimal> {
 /// Not above zero, so an order of it is never live.
 const NO_QUANTITY: Decimal = Decimal::from_canonical(0, EXP_NONE);
 
-fn entered(event: &Event<'_>, record: &OrderRecord, seq: u64, position: Option<Position>) -> OrderState {
+fn entered(
+    event: &Event<'_>,
+    record: &OrderRecord,
+    seq: u64,
+    position: Option<Position>,
+    ts: UnixNanos,
+) -> OrderState {
     let px = Price(record.px.get());
     OrderState {
-        entry_ts: UnixNanos(record.common.ts_event.get()),
+        entry_ts: ts,
         entry_seq: OptionalSequence::new(seq),
         entry_position: OptionalPosition::new(position),
         entry_px: px,
@@ -198,7 +225,6 @@ fn entered(event: &Event<'_>, record: &OrderRecord, seq: u64, position: Option<P
         venue: record.common.venue.get(),
         side: record.side(),
         cancelled: false,
-        entry_owner: record.owner.get(),
         owner: record.owner.get(),
         trader: record.trader.get(),
         algo: record.algo.get(),
@@ -213,6 +239,9 @@ fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
         (None, Some(reduction)) => reduced(state.qty, reduction),
         (None, None) => state.qty,
     };
+    if let Some(left) = stated_left(event).filter(|_| state.qty.exponent() != EXP_NONE) {
+        state.executed = QuantitySum::from_decimal(reduced(state.qty, left));
+    }
     let first_nonzero = |old_id: u32, new_id: u32| if old_id == 0 { new_id } else { old_id };
     state.owner = first_nonzero(state.owner, record.owner.get());
     state.trader = first_nonzero(state.trader, record.trader.get());
@@ -220,10 +249,41 @@ fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
     state.parent = state.parent.as_option().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
 }
 
+/// Returns the remaining quantity that an amend of the venue states, for example after it has cancelled a trade. The executed
+/// quantity follows it.
+#[inline]
+fn stated_left(event: &Event<'_>) -> Option<Decimal> {
+    if !is_made_by_venue(event) {
+        return None;
+    }
+    match event.field(EventField::Left, &mut [0; 36]) {
+        Some(EventValue::Decimal(left)) if left.mantissa() >= 0 => Some(left),
+        _ => None,
+    }
+}
+
+/// Returns whether a venue, and not the trader, cancelled or amended the order.
+#[inline]
+pub(crate) fn is_made_by_venue(event: &Event<'_>) -> bool {
+    let reasons: &[&str] = match event.kind() {
+        EventKind::OrderCancel => &["expired", "done_for_day", "rejected"],
+        EventKind::OrderAmend => &["restated", "suspended", "trade_cancel", "trade_correct"],
+        _ => return false,
+    };
+    event.header().flags() & flags::EXT != 0 && has_reason(event, reasons)
+}
+
+#[cold]
+fn has_reason(event: &Event<'_>, reasons: &[&str]) -> bool {
+    let mut scratch = [0; 36];
+    let reason = event.field(EventField::Reason, &mut scratch);
+    matches!(reason, Some(EventValue::Text(reason)) if reasons.contains(&reason))
+}
+
 /// Reads the parent of an order. Its field has 16 bytes; zero there means no parent, unless there is an extension.
 #[inline]
 fn parent(event: &Event<'_>, record: &OrderRecord) -> Option<IdKey> {
-    let has_extension = event.header().flags() & unitape_model::flags::EXT != 0;
+    let has_extension = event.header().flags() & flags::EXT != 0;
     if record.id2[0] == 0 && !has_extension {
         return None;
     }
@@ -241,7 +301,7 @@ mod tests {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
-        orders.apply(&event, OrderRecord::from_event(&event)?, seq, None)
+        orders.apply(&event, OrderRecord::from_event(&event)?, seq, None, event.ts_event())
     }
 
     fn op() -> impl Strategy<Value = Op> {

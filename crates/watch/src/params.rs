@@ -1,11 +1,12 @@
 //! Parameters: defaults and the overlays on them, one after another.
 
-use crate::def::{ParamDef, ParamType, ScenarioDef};
+use crate::def::{COUNT_MAX, ParamDef, ParamType, ScenarioDef, TZ_OFFSET, ZONE};
 use crate::error::Error;
 use crate::scenarios;
+use crate::sessions::WatchCalendar;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use unitape_model::{Decimal, Price};
+use unitape_model::{Decimal, LocalClock, Price};
 
 /// Parameters of some scenarios, checked.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,6 +85,17 @@ pub struct ScenarioSelection {
     pub configuration: ParamOverlay,
     /// From the command line: over everything.
     pub command_line: ParamOverlay,
+    /// Session dates by venue.
+    pub calendar: WatchCalendar,
+}
+
+/// The rules of a watch. Equal rules give equal alerts of equal events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchRules {
+    /// Those of each scenario, by id.
+    pub scenarios: Vec<ScenarioRules>,
+    /// The hash of the calendar, if there is one.
+    pub calendar_hash: Option<String>,
 }
 
 /// The rules that a scenario of a selection applies.
@@ -106,18 +118,18 @@ impl ScenarioSelection {
         }
     }
 
-    /// Returns the rules of each selected scenario, by id. Equal rules give equal alerts of equal events.
+    /// Returns the rules: of each selected scenario, by id, and of the calendar.
     ///
     /// # Errors
     /// Fails if a scenario is unknown.
-    pub fn rules(&self) -> Result<Vec<ScenarioRules>, Error> {
+    pub fn rules(&self) -> Result<WatchRules, Error> {
         let params = self.params_over(&[]);
         let rules = scenarios::selected(self)?.map(|entry| ScenarioRules {
-            id: entry.def.id,
-            version: entry.def.version(),
-            params_hash: params(entry.def).hash(),
+            id: entry.id,
+            version: entry.def().version(),
+            params_hash: params(entry.def()).hash(),
         });
-        Ok(rules.collect())
+        Ok(WatchRules { scenarios: rules.collect(), calendar_hash: self.calendar.hash() })
     }
 
     /// Returns the parameters of any scenario: the defaults, overridden by the configuration, then by `input`, then by
@@ -143,11 +155,7 @@ pub struct ScenarioParams {
 impl ScenarioParams {
     /// Lays `overlays` over the defaults of `def`. A later overlay overrides an earlier overlay.
     pub fn resolve(def: &'static ScenarioDef, overlays: &[&ParamOverlay]) -> Self {
-        let mut values: BTreeMap<_, _> = def
-            .params
-            .iter()
-            .map(|p| (p.name, serde_json::from_str(p.default).expect("defaults are JSON")))
-            .collect();
+        let mut values: BTreeMap<_, _> = def.params.iter().map(|p| (p.name, p.default.clone())).collect();
         for overlay in overlays {
             for (name, value) in overlay.by_scenario.get(def.id).into_iter().flatten() {
                 values.insert(name, value.clone());
@@ -197,6 +205,42 @@ impl ScenarioParams {
         }
     }
 
+    /// Returns a parameter that is yes or no.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn flag(&self, name: &str) -> bool {
+        self.value(name).as_bool().expect("checked when laid over")
+    }
+
+    /// Returns a parameter that is a list of texts.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let list = self.value(name).as_array().expect("checked when laid over");
+        list.iter().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
+    }
+
+    /// Returns a parameter that is a list of whole numbers.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn counts(&self, name: &str) -> Vec<u64> {
+        let list = self.value(name).as_array().expect("checked when laid over");
+        list.iter().filter_map(Value::as_u64).collect()
+    }
+
+    /// Returns the clock of the local day: by `zone` if it is given, else by `tz_offset_s`.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameters.
+    pub fn local_clock(&self) -> LocalClock {
+        let zone = self.value(ZONE).as_str().unwrap_or_default();
+        let offset = || self.value(TZ_OFFSET).as_i64().and_then(|offset| i32::try_from(offset).ok());
+        LocalClock::of_zone(zone).unwrap_or_else(|| LocalClock::with_offset(offset().unwrap_or_default()))
+    }
+
     /// Returns any parameter as it was given.
     ///
     /// # Panics
@@ -213,12 +257,12 @@ impl ScenarioParams {
     /// Returns 16 hexadecimal digits of BLAKE3 over names and values, so that `2` and `"2.0"` of an amount are the same.
     fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        for (name, value) in &self.values {
+        for name in self.values.keys() {
             let text = match self.read(name) {
                 ParamValue::UInt(number) => number.to_string(),
                 ParamValue::Nano(billionths) => billionths.to_string(),
                 ParamValue::Amount(amount) => amount.to_string(),
-                ParamValue::Other => value.to_string(),
+                ParamValue::Other => self.values[name].to_string(),
             };
             hasher.update(format!("{name}={text}\n").as_bytes());
         }
@@ -251,14 +295,29 @@ fn read(param: &ParamDef, value: &Value) -> Option<ParamValue> {
         _ => Some(Decimal::from_int(value.as_i64()?)),
     };
     match param.param_type {
-        ParamType::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(ParamValue::UInt),
-        ParamType::Tolerance => {
+        ParamType::Count => value.as_u64().filter(|v| *v <= COUNT_MAX).map(ParamValue::UInt),
+        ParamType::Ratio => {
             // A price has the same nine places.
             let Price(nano) = Price::from_decimal(decimal()?).ok()?;
             (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(ParamValue::Nano(nano as u64))
         }
         ParamType::Amount => decimal().filter(|d| !d.is_negative()).map(ParamValue::Amount),
-        ParamType::Other(_, is_right) => is_right(value).then_some(ParamValue::Other),
+        ParamType::Flag => value.as_bool().map(|_| ParamValue::Other),
+        ParamType::Offset => {
+            value.as_i64().filter(|offset| offset.unsigned_abs() <= 93_600).map(|_| ParamValue::Other)
+        }
+        ParamType::Zone => value
+            .as_str()
+            .filter(|name| name.is_empty() || LocalClock::of_zone(name).is_some())
+            .map(|_| ParamValue::Other),
+        ParamType::Word => value.as_str().map(|_| ParamValue::Other),
+        ParamType::Texts => {
+            value.as_array().filter(|list| list.iter().all(Value::is_string)).map(|_| ParamValue::Other)
+        }
+        ParamType::Counts => {
+            value.as_array().filter(|list| list.iter().all(Value::is_u64)).map(|_| ParamValue::Other)
+        }
+        ParamType::Table => value.as_object().map(|_| ParamValue::Other),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Groups of owners that belong together.
 
+use crate::state::watch_state;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::{Event, EventField, EventValue};
@@ -11,6 +12,8 @@ pub struct OwnerGroups {
     groups: HashMap<u32, u32, FxBuildHasher>,
     changes: u64,
 }
+
+watch_state!(OwnerGroups { groups, changes });
 
 impl OwnerGroups {
     /// Returns the group of `owner`. An owner without a group is a group alone.

@@ -1,5 +1,6 @@
 //! A map of bounded size whose entries stay in their slots, and which forgets the oldest first.
 
+use crate::state::{StateFault, StateReader, StateValue, WatchState, state_value, wrapped};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash};
 
@@ -9,6 +10,12 @@ pub(crate) enum EntryRank {
     Spent = 0,
     Kept = 1,
 }
+
+wrapped!(EntryRank, u8, |rank| *rank as u8, |byte| match byte {
+    0 => Some(EntryRank::Spent),
+    1 => Some(EntryRank::Kept),
+    _ => None,
+});
 
 /// Two queues in the order of arrival, one for each rank, over slots that are reused: a map whose entries leave quickly
 /// stays small and in cache. A slot's number stays the same as long as its entry exists.
@@ -42,6 +49,52 @@ struct TableQueue {
 
 const NONE: u32 = u32::MAX;
 const EMPTY: TableQueue = TableQueue { oldest: NONE, newest: NONE, len: 0 };
+
+state_value!(TableQueue { oldest, newest, len });
+
+impl<K: StateValue, V: StateValue> StateValue for TableSlot<K, V> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self { key, value, older, newer, rank } = self;
+        key.write(out);
+        value.write(out);
+        (*older, *newer, *rank).write(out);
+    }
+
+    fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
+        let (key, value) = <(K, V)>::read(input)?;
+        let (older, newer, rank) = <(u32, u32, EntryRank)>::read(input)?;
+        Ok(Self { key, value, older, newer, rank })
+    }
+}
+
+/// With the numbers of the slots, which other states name.
+impl<K: StateValue + Copy + Eq + Hash, V: StateValue> WatchState for BoundedTable<K, V> {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.slots.write(out);
+        self.free.write(out);
+        self.queues.write(out);
+        self.forgotten.write(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        self.slots.load(input)?;
+        self.free.load(input)?;
+        self.queues.load(input)?;
+        self.forgotten.load(input)?;
+        let mut is_used = vec![true; self.slots.len()];
+        for slot in &self.free {
+            *is_used.get_mut(*slot as usize).ok_or(StateFault)? = false;
+        }
+        self.index.clear();
+        let (slots, hasher) = (&self.slots, &self.hasher);
+        let hash = |slot: &u32| hasher.hash_one(slots[*slot as usize].key);
+        for slot in (0..slots.len() as u32).filter(|slot| is_used[*slot as usize]) {
+            self.index.insert_unique(hash(&slot), slot, hash);
+        }
+        let linked: usize = self.queues.iter().map(|queue| queue.len).sum();
+        if linked == self.index.len() && linked <= self.max { Ok(()) } else { Err(StateFault) }
+    }
+}
 
 impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     /// Makes a map of at most `max` entries, of which at most `spent_max` are spent.

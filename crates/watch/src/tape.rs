@@ -3,6 +3,7 @@
 use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::ScenarioSelection;
+use crate::state::watch_state;
 use crate::watch::Watch;
 use std::collections::BTreeSet;
 use unitape_model::{DefinitionTable, Event, EventKind, FrameHeader, NameKind, Position};
@@ -50,6 +51,9 @@ impl RefusedMessages {
         }
     }
 }
+
+watch_state!(RefusedMessages { instruments, unnamed, count });
+watch_state!(TapeWatch { watch, refused | names });
 
 impl TapeWatch {
     /// Starts the scenarios of `selection` at the beginning of a tape.

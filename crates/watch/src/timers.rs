@@ -3,6 +3,7 @@
 //! A timer due at D fires when the first event stamped D or later arrives, before that event changes anything:
 //! the alert is of time D and triggered by that event. No later event, no alert.
 
+use crate::state::{StateFault, StateReader, StateValue, WatchState};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unitape_model::UnixNanos;
@@ -26,6 +27,29 @@ pub(crate) struct TimerQueue {
     heap: BinaryHeap<Reverse<(UnixNanos, u64, usize, u64)>>,
     set: u64,
     pub bound_hit: u64,
+}
+
+/// In the order in which the timers are due.
+impl WatchState for TimerQueue {
+    fn save(&self, out: &mut Vec<u8>) {
+        let mut timers: Vec<_> = self.heap.iter().map(|Reverse(timer)| *timer).collect();
+        timers.sort_unstable();
+        let timers: Vec<_> = timers
+            .into_iter()
+            .map(|(due_ts, number, scenario, token)| ((due_ts, number), (scenario, token)))
+            .collect();
+        timers.write(out);
+        (self.set, self.bound_hit).write(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        let timers = Vec::<((UnixNanos, u64), (usize, u64))>::read(input)?.into_iter();
+        self.heap = timers
+            .map(|((due_ts, number), (scenario, token))| Reverse((due_ts, number, scenario, token)))
+            .collect();
+        (self.set, self.bound_hit) = StateValue::read(input)?;
+        Ok(())
+    }
 }
 
 impl TimerQueue {
@@ -57,44 +81,30 @@ impl TimerQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sessions::SessionDates;
+    use crate::state::watch_state;
     use crate::twin::naive::stream::{Op, SILENT, arena, run};
-    use crate::{
-        Alert, ConductClass, Scenario, ScenarioContext, ScenarioDef, ScenarioInput, ScenarioMetrics,
-        ScenarioOutput, Watch,
-    };
+    use crate::watch::RunningScenario;
+    use crate::{Alert, Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, Watch};
+    use std::sync::Arc;
     use unitape_model::EventKind;
-
-    static DEF: ScenarioDef = ScenarioDef {
-        id: "echo",
-        title: "Says of each order, ten later, how many it has seen by then",
-        class: ConductClass::Market,
-        inputs: &[EventKind::OrderNew],
-        needs: &[],
-        key: &["token"],
-        params: &[],
-        trigger: "",
-        clarified: "",
-        regulation: &[],
-    };
 
     #[derive(Default)]
     struct EchoScenario {
         event_count: u64,
     }
 
-    impl Scenario for EchoScenario {
-        fn def(&self) -> &'static ScenarioDef {
-            &DEF
-        }
+    watch_state!(EchoScenario { event_count });
 
+    impl Scenario for EchoScenario {
         fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
             self.event_count += 1;
-            out.wake_at(UnixNanos(input.event.ts_event().0 + 10), input.context.seq);
+            out.wake_at(UnixNanos(input.ts.0 + 10), input.context.seq);
         }
 
         fn on_timer(&mut self, due: DueTimer, context: &ScenarioContext<'_>, out: &mut ScenarioOutput<'_>) {
             let key = vec![("token", due.token.to_string())];
-            out.alert(Alert::new(DEF.id, due.due_ts, context.seq, key, self.event_count.into()));
+            out.alert(Alert::new("echo", due.due_ts, context.seq, key, self.event_count.into()));
             // A timer that is due at once fires with the same event.
             if due.token < 100 {
                 out.wake_at(due.due_ts, due.token + 100);
@@ -125,7 +135,9 @@ mod tests {
     #[test]
     fn timers_fire_before_the_event_that_brings_their_time() {
         let (order, clock) = (EventKind::OrderNew, EventKind::Clock);
-        let mut watch = Watch::from_scenarios(vec![Box::new(EchoScenario::default())]);
+        let echo = Box::new(EchoScenario::default());
+        let echo = RunningScenario::new("echo", &[EventKind::OrderNew], &[], echo);
+        let mut watch = Watch::from_scenarios(vec![echo], SessionDates::new(Arc::default()));
         let expected_alert = |ts, seq, token: u64, event_count| (ts, seq, token.to_string(), event_count);
         assert_eq!(
             run_steps(&mut watch, &[(order, 0), (clock, 9), (order, 1)]),

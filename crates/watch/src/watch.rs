@@ -1,22 +1,37 @@
-//! The engine: hands each event to the scenarios that look at its kind.
+//! The engine: finds the facts of each event once, and hands it to the scenarios that look at its kind.
 
 use crate::alert::Alert;
-use crate::def::{ScenarioDef, SharedStateKind};
 use crate::error::Error;
 use crate::ids::IdKey;
 use crate::kept::OptionalPosition;
 use crate::market::MarketState;
-use crate::orders::{OrderTable, OrderUpdate};
+use crate::missing::{MissingCounts, MissingValue};
+use crate::orders::{OrderTable, OrderUpdate, is_made_by_venue};
 use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::parties::OwnerGroups;
-use crate::scenarios;
+use crate::scenarios::{self, ScenarioEntry};
+use crate::sessions::SessionDates;
+use crate::state::{StateFault, StateReader, WatchState, state_value};
 use crate::timers::{DueTimer, TimerQueue};
 use unitape_model::records::OrderRecord;
-use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
+use unitape_model::{
+    CivilDate, Dictionary, Event, EventField, EventKind, InstrumentId, NameKind, Position, UnixNanos, flags,
+};
 
 /// The version of the engine. It rises when equal definitions and parameters would give other alerts than before, so that a
 /// watch does not continue the alert tape of another engine.
-pub const ENGINE_VERSION: u32 = 1;
+pub const ENGINE_VERSION: u32 = 2;
+
+/// State that is kept for all scenarios if a running scenario needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedStateKind {
+    /// The life of orders, and the fields that cancels and executions inherit from them.
+    Orders,
+    /// Best bid and offer by venue and instrument, and reference data.
+    Market,
+    /// Session dates by venue.
+    SessionDates,
+}
 
 /// The shared state when an event comes, kept once for all scenarios.
 pub struct ScenarioContext<'a> {
@@ -24,6 +39,8 @@ pub struct ScenarioContext<'a> {
     pub seq: u64,
     /// Its place on the tape, if it is on one.
     pub position: Option<Position>,
+    /// The time by which state expires. One event with a wrong time does not move it.
+    pub expiry_ts: UnixNanos,
     /// Names of ids.
     pub names: &'a Dictionary,
     /// Groups of owners that belong together.
@@ -51,16 +68,26 @@ impl ScenarioContext<'_> {
 pub struct ScenarioInput<'a, 'e> {
     /// The event.
     pub event: &'a Event<'e>,
+    /// The time at which it counts: its own or, of an event that is flagged `clock_ahead`, the latest believed one.
+    pub ts: UnixNanos,
     /// The event as a record, when it is of the order family or an execution.
     pub record: Option<&'a OrderRecord>,
     /// Its effect on its order, if known.
     pub order: Option<OrderUpdate<'a>>,
+    /// Venue of an event of the order family or an execution, or 0.
+    pub venue: u16,
+    /// Instrument, likewise. A cancel or an execution without one has that of its order.
+    pub instr: InstrumentId,
+    /// Side, likewise: 1 buy, 2 sell.
+    pub side: u8,
     /// The beneficial owner, or 0. A cancel or an execution without an owner has the owner of its order.
     pub owner: u32,
     /// Trader, likewise.
     pub trader: u32,
     /// Algorithm, likewise.
     pub algo: u32,
+    /// The session date of an event of the order family or an execution, where a running scenario needs it.
+    pub session_date: Option<CivilDate>,
     /// Everything else.
     pub context: &'a ScenarioContext<'a>,
 }
@@ -74,10 +101,12 @@ impl ScenarioInput<'_, '_> {
     }
 }
 
-/// The destination of a scenario's alerts and timers.
+/// The destination of a scenario's alerts, timers and counts.
 pub struct ScenarioOutput<'a> {
     alerts: &'a mut Vec<Alert>,
     timers: &'a mut TimerQueue,
+    missing: &'a mut MissingCounts,
+    event: &'a Event<'a>,
     scenario: usize,
 }
 
@@ -87,6 +116,12 @@ impl ScenarioOutput<'_> {
         self.alerts.push(alert);
     }
 
+    /// Counts that the event cannot be judged because it lacks this value.
+    #[cold]
+    pub fn missing(&mut self, value: MissingValue) {
+        self.missing.add(value, self.event);
+    }
+
     /// Sets a timer: [`Scenario::on_timer`] is called with `token` when the first event stamped `due_ts` or later
     /// arrives.
     pub fn wake_at(&mut self, due_ts: UnixNanos, token: u64) {
@@ -94,7 +129,7 @@ impl ScenarioOutput<'_> {
     }
 }
 
-/// Counters of a scenario; only `held` ever goes down.
+/// Counters of a scenario; only `held_entries` ever goes down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioMetrics {
     /// Events looked at.
@@ -103,7 +138,7 @@ pub struct ScenarioMetrics {
     pub alerts: u64,
     /// Alerts that were held back because an alert of the same key was given shortly before.
     pub held_back: u64,
-    /// Events that cannot be judged because a field is missing.
+    /// Events that cannot be judged because a value is missing.
     pub missing: u64,
     /// Late events for whose comparison some state was already forgotten.
     pub late: u64,
@@ -130,30 +165,115 @@ impl ScenarioMetrics {
 }
 
 /// A scenario with its state.
-pub trait Scenario: Send {
-    /// Returns the definition of the scenario.
-    fn def(&self) -> &'static ScenarioDef;
+pub trait Scenario: WatchState + Send {
     /// Takes an event of one of its kinds.
     fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>);
+    /// Takes a cancel or an amend that the venue made: it changed the order, and is no message of the trader.
+    fn on_venue_change(&mut self, _input: &ScenarioInput<'_, '_>) {}
     /// Handles a due timer of the scenario. The event that brings the time has changed nothing yet.
     fn on_timer(&mut self, _due: DueTimer, _context: &ScenarioContext<'_>, _out: &mut ScenarioOutput<'_>) {}
     /// Forgets all events; counters stay.
     fn reset(&mut self);
-    /// Returns the counters of the scenario.
+    /// Returns the counters of the scenario's state. The engine counts events, alerts and missing values.
     fn metrics(&self) -> ScenarioMetrics;
+}
+
+/// A scenario at work.
+pub(crate) struct RunningScenario {
+    pub id: &'static str,
+    /// The kinds that it judges.
+    pub inputs: &'static [EventKind],
+    pub needs: &'static [SharedStateKind],
+    pub scenario: Box<dyn Scenario>,
+    events: u64,
+    alerts: u64,
+    missing: MissingCounts,
+}
+
+impl RunningScenario {
+    pub fn new(
+        id: &'static str,
+        inputs: &'static [EventKind],
+        needs: &'static [SharedStateKind],
+        scenario: Box<dyn Scenario>,
+    ) -> Self {
+        Self { id, inputs, needs, scenario, events: 0, alerts: 0, missing: MissingCounts::default() }
+    }
+
+    fn from_entry(entry: &ScenarioEntry, scenario: Box<dyn Scenario>) -> Self {
+        Self::new(entry.id, entry.inputs, entry.needs, scenario)
+    }
+
+    /// Calls the scenario with an output, and counts the alerts that it gives.
+    #[inline]
+    fn call(
+        &mut self,
+        index: usize,
+        event: &Event<'_>,
+        alerts: &mut Vec<Alert>,
+        timers: &mut TimerQueue,
+        judge: impl FnOnce(&mut dyn Scenario, &mut ScenarioOutput<'_>),
+    ) {
+        let before = alerts.len();
+        let missing = &mut self.missing;
+        judge(&mut *self.scenario, &mut ScenarioOutput { alerts, timers, missing, event, scenario: index });
+        self.alerts += (alerts.len() - before) as u64;
+    }
+
+    fn metrics(&self) -> ScenarioMetrics {
+        let (events, alerts, missing) = (self.events, self.alerts, self.missing.total());
+        ScenarioMetrics { events, alerts, missing, ..self.scenario.metrics() }
+    }
 }
 
 /// Scenarios at work on one stream of events.
 pub struct Watch {
-    running: Vec<Box<dyn Scenario>>,
-    /// One bit for each of `running`, by kind.
-    wants: [u64; KINDS],
+    running: Vec<RunningScenario>,
+    /// The scenarios that judge events of a kind, by its number.
+    judges: [Vec<u32>; KINDS],
     parties: OwnerGroups,
     orders: OrderTable,
     market: MarketState,
+    session_dates: SessionDates,
+    clock: BelievedClock,
     timers: TimerQueue,
     needs_orders: bool,
     needs_market: bool,
+    needs_session_dates: bool,
+}
+
+impl WatchState for RunningScenario {
+    fn save(&self, out: &mut Vec<u8>) {
+        (self.events, self.alerts).save(out);
+        self.missing.save(out);
+        self.scenario.save(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        self.events.load(input)?;
+        self.alerts.load(input)?;
+        self.missing.load(input)?;
+        self.scenario.load(input)
+    }
+}
+
+state_value!(BelievedClock { latest, last });
+
+impl WatchState for Watch {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Self { parties, orders, market, clock, timers, running, .. } = self;
+        let shared: [&dyn WatchState; 5] = [parties, orders, market, clock, timers];
+        shared.into_iter().for_each(|part| part.save(out));
+        running.iter().for_each(|running| running.save(out));
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        let Self { parties, orders, market, clock, timers, running, session_dates, .. } = self;
+        let shared: [&mut dyn WatchState; 5] = [parties, orders, market, clock, timers];
+        shared.into_iter().try_for_each(|part| part.load(input))?;
+        session_dates.reset();
+        running.iter_mut().try_for_each(|running| running.load(input))
+    }
 }
 
 /// One more than the greatest number of a kind.
@@ -173,29 +293,30 @@ impl Watch {
     ) -> Result<Self, Error> {
         let entries = scenarios::selected(selection)?;
         let params = selection.params_over(input);
-        Ok(Self::from_scenarios(entries.map(|entry| (entry.make)(&params(entry.def))).collect()))
+        let run =
+            |entry: &ScenarioEntry| RunningScenario::from_entry(entry, (entry.make)(&params(entry.def())));
+        Ok(Self::from_scenarios(entries.map(run).collect(), SessionDates::new(selection.calendar.calendar())))
     }
 
     /// Makes a watch of these scenarios.
-    pub(crate) fn from_scenarios(running: Vec<Box<dyn Scenario>>) -> Self {
-        assert!(running.len() <= 64, "one bit each");
-        let needs = |need| running.iter().any(|s| s.def().needs.contains(&need));
-        let mut wants = [0; KINDS];
-        for (i, scenario) in running.iter().enumerate() {
-            for kind in scenario.def().inputs {
-                wants[*kind as usize] |= 1 << i;
-            }
+    pub(crate) fn from_scenarios(running: Vec<RunningScenario>, session_dates: SessionDates) -> Self {
+        let needs = |need| running.iter().any(|scenario| scenario.needs.contains(&need));
+        let mut judges = [const { Vec::new() }; KINDS];
+        for (index, scenario) in (0..).zip(&running) {
+            scenario.inputs.iter().for_each(|kind| judges[*kind as usize].push(index));
         }
-        let (needs_orders, needs_market) = (needs(SharedStateKind::Orders), needs(SharedStateKind::Market));
         Self {
+            needs_orders: needs(SharedStateKind::Orders),
+            needs_market: needs(SharedStateKind::Market),
+            needs_session_dates: needs(SharedStateKind::SessionDates),
             running,
-            wants,
+            judges,
             parties: OwnerGroups::default(),
             orders: OrderTable::new(),
             market: MarketState::default(),
+            session_dates,
+            clock: BelievedClock::default(),
             timers: TimerQueue::default(),
-            needs_orders,
-            needs_market,
         }
     }
 
@@ -211,10 +332,13 @@ impl Watch {
         out: &mut Vec<Alert>,
     ) {
         let from = out.len();
-        while let Some((scenario, due)) = self.timers.pop(event.ts_event()) {
+        let ts = self.clock.time_of(event);
+        let expiry_ts = self.clock.expiry();
+        while let Some((scenario, due)) = self.timers.pop(ts) {
             let Self { running, parties, orders, market, timers, .. } = self;
-            let context = ScenarioContext { seq, position, names, parties, orders, market };
-            running[scenario].on_timer(due, &context, &mut ScenarioOutput { alerts: out, timers, scenario });
+            let context = ScenarioContext { seq, position, expiry_ts, names, parties, orders, market };
+            running[scenario]
+                .call(scenario, event, out, timers, |judge, output| judge.on_timer(due, &context, output));
         }
         if event.is_repeat() {
             // Its message may have been judged already.
@@ -224,30 +348,44 @@ impl Watch {
         let record = OrderRecord::from_event(event);
         let mut touched = None;
         match (kind, record) {
-            (_, Some(record)) if self.needs_orders => {
-                touched = self.orders.apply(event, record, seq, position);
+            // Nobody knows whose venue's order it is of.
+            (EventKind::OrderCancel | EventKind::Exec, Some(record)) if record.common.venue.get() == 0 => {
+                return self.count_without_venue(event);
             }
-            (EventKind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq),
+            (_, Some(record)) if self.needs_orders => {
+                touched = self.orders.apply(event, record, seq, position, ts);
+            }
+            (EventKind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq, ts),
             (EventKind::Ref, _) if self.needs_market => self.market.on_ref(event),
             (EventKind::Party, _) => self.parties.on_party(event),
             _ => {}
         }
-        let mut wants = self.wants[kind as usize];
-        if wants != 0 {
-            let Self { running, parties, orders, market, timers, .. } = self;
-            let context = ScenarioContext { seq, position, names, parties, orders, market };
+        if !self.judges[kind as usize].is_empty() {
+            let session_date = match record {
+                Some(record) if self.needs_session_dates => {
+                    Some(self.session_dates.date(record.common.venue.get(), ts, names))
+                }
+                _ => None,
+            };
+            let Self { running, judges, parties, orders, market, timers, .. } = self;
+            let context = ScenarioContext { seq, position, expiry_ts, names, parties, orders, market };
             let order = touched.map(|(slot, was_live)| OrderUpdate {
                 slot,
                 order: context.orders.get(slot),
                 was_live,
             });
-            let (owner, trader, algo) = parties_of(kind, record, order.as_ref());
-            let input = ScenarioInput { event, record, order, owner, trader, algo, context: &context };
-            while wants != 0 {
-                let scenario = wants.trailing_zeros() as usize;
-                let mut output = ScenarioOutput { alerts: out, timers, scenario };
-                running[scenario].on_event(&input, &mut output);
-                wants &= wants - 1;
+            let input = input_of(event, ts, record, order, session_date, &context);
+            let is_of_venue = record.is_some() && is_made_by_venue(event);
+            for &index in &judges[kind as usize] {
+                let running = &mut running[index as usize];
+                if is_of_venue {
+                    running.scenario.on_venue_change(&input);
+                    continue;
+                }
+                running.events += 1;
+                running.call(index as usize, event, out, timers, |judge, output| {
+                    judge.on_event(&input, output);
+                });
             }
         }
         if out.len() > from {
@@ -256,18 +394,35 @@ impl Watch {
         }
     }
 
+    /// Counts a cancel or an execution that names no venue.
+    #[cold]
+    fn count_without_venue(&mut self, event: &Event<'_>) {
+        for &index in &self.judges[event.kind() as usize] {
+            let running = &mut self.running[index as usize];
+            running.events += 1;
+            running.missing.add(MissingValue::Field(EventField::Venue), event);
+        }
+    }
+
     /// Forgets all events, as before the first one; counters stay.
     pub fn reset(&mut self) {
-        self.running.iter_mut().for_each(|s| s.reset());
+        self.running.iter_mut().for_each(|running| running.scenario.reset());
         self.parties.reset();
         self.orders.reset();
         self.market.reset();
+        self.session_dates.reset();
+        self.clock = BelievedClock::default();
         self.timers.clear();
     }
 
     /// Returns the counters of each scenario.
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, ScenarioMetrics)> {
-        self.running.iter().map(|s| (s.def().id, s.metrics()))
+        self.running.iter().map(|running| (running.id, running.metrics()))
+    }
+
+    /// Returns the values that were missing, by scenario.
+    pub fn missing_values(&self) -> impl Iterator<Item = (&'static str, &MissingCounts)> {
+        self.running.iter().map(|running| (running.id, &running.missing))
     }
 
     /// Returns the counters of the state that all scenarios share.
@@ -305,25 +460,80 @@ impl SharedMetrics {
     }
 }
 
-/// Returns the owner, trader and algorithm of an event. A cancel or an execution takes missing parties from its order.
-#[inline]
-fn parties_of(
-    kind: EventKind,
-    record: Option<&OrderRecord>,
-    order: Option<&OrderUpdate<'_>>,
-) -> (u32, u32, u32) {
-    let Some(record) = record else { return (0, 0, 0) };
-    let (owner, trader, algo) = (record.owner.get(), record.trader.get(), record.algo.get());
-    match order {
-        Some(t) if matches!(kind, EventKind::OrderCancel | EventKind::Exec) => {
-            let own_or_inherited =
-                |own_id: u32, inherited_id: u32| if own_id == 0 { inherited_id } else { own_id };
-            (
-                own_or_inherited(owner, t.order.owner),
-                own_or_inherited(trader, t.order.trader),
-                own_or_inherited(algo, t.order.algo),
-            )
-        }
-        _ => (owner, trader, algo),
+/// The times that are believed. An event that is flagged `clock_ahead` counts at the latest of them and moves none.
+#[derive(Clone, Copy, Debug)]
+struct BelievedClock {
+    /// The latest time of an event.
+    latest: Option<UnixNanos>,
+    /// The times of the last two events.
+    last: [UnixNanos; 2],
+}
+
+impl Default for BelievedClock {
+    fn default() -> Self {
+        Self { latest: None, last: [UnixNanos(i64::MIN); 2] }
     }
+}
+
+impl BelievedClock {
+    /// Returns the time at which an event counts. Before any believed time, it is the event's own.
+    #[inline]
+    fn time_of(&mut self, event: &Event<'_>) -> UnixNanos {
+        let ts = event.ts_event();
+        if event.header().flags() & flags::CLOCK_AHEAD != 0 {
+            return self.latest.unwrap_or(ts);
+        }
+        self.latest = Some(self.latest.map_or(ts, |latest| latest.max(ts)));
+        self.last = [self.last[1], ts];
+        ts
+    }
+
+    /// Returns the time by which state expires: a leap needs a second event that agrees.
+    #[inline]
+    fn expiry(&self) -> UnixNanos {
+        self.last[0].min(self.last[1])
+    }
+}
+
+/// Returns an event with its facts. A cancel or an execution takes what it does not name from its order.
+#[inline]
+pub(crate) fn input_of<'a, 'e>(
+    event: &'a Event<'e>,
+    ts: UnixNanos,
+    record: Option<&'a OrderRecord>,
+    order: Option<OrderUpdate<'a>>,
+    session_date: Option<CivilDate>,
+    context: &'a ScenarioContext<'a>,
+) -> ScenarioInput<'a, 'e> {
+    let mut input = ScenarioInput {
+        event,
+        ts,
+        record,
+        order,
+        venue: 0,
+        instr: InstrumentId(0),
+        side: 0,
+        owner: 0,
+        trader: 0,
+        algo: 0,
+        session_date,
+        context,
+    };
+    let Some(record) = record else { return input };
+    input.venue = record.common.venue.get();
+    input.instr = InstrumentId(record.common.instrument.get());
+    input.side = record.side();
+    (input.owner, input.trader, input.algo) = (record.owner.get(), record.trader.get(), record.algo.get());
+    if let Some(update) = order
+        && matches!(event.kind(), EventKind::OrderCancel | EventKind::Exec)
+    {
+        let order = update.order;
+        let own_or_inherited = |own: u32, inherited: u32| if own == 0 { inherited } else { own };
+        input.owner = own_or_inherited(input.owner, order.owner);
+        input.trader = own_or_inherited(input.trader, order.trader);
+        input.algo = own_or_inherited(input.algo, order.algo);
+        input.instr = InstrumentId(own_or_inherited(input.instr.0, order.instr.0));
+        input.side = if input.side == 0 { order.side } else { input.side };
+    }
+    input
 }

@@ -12,9 +12,11 @@
 //! one window late are counted exactly. [`WindowCounts::complete`] shows when an entry was forgotten that could have
 //! been in the window.
 
+use crate::state::{StateFault, StateReader, StateValue, WatchState};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
 use std::hash::Hash;
+use unitape_model::UnixNanos;
 
 /// The greatest number of kept entries over all keys. After that, the current key forgets its oldest entry.
 pub(crate) const ENTRIES_MAX: usize = 1 << 22;
@@ -36,8 +38,6 @@ pub(crate) struct SlidingWindows<K, const C: usize> {
     /// The ring that is looked at next, whether it is idle.
     hand: usize,
     until_sweep: u32,
-    /// Time of the event before.
-    last_ts: i64,
     entries: usize,
     entries_max: usize,
     keys_max: usize,
@@ -76,8 +76,6 @@ struct WindowRing<K, const C: usize> {
     newest_ts: i64,
     /// Counts so far of all.
     upto: [u32; C],
-    /// Time of the event before.
-    last_ts: i64,
     forgotten_ts: i64,
 }
 
@@ -86,6 +84,54 @@ struct WindowEntry<const C: usize> {
     ts: i64,
     /// Counts so far, this one included; they wrap.
     upto: [u32; C],
+}
+
+impl<const C: usize> StateValue for WindowEntry<C> {
+    fn write(&self, out: &mut Vec<u8>) {
+        (self.ts, self.upto).write(out);
+    }
+
+    fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
+        let (ts, upto) = StateValue::read(input)?;
+        Ok(Self { ts, upto })
+    }
+}
+
+impl<K: StateValue, const C: usize> StateValue for WindowRing<K, C> {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.key.write(out);
+        self.entries.write(out);
+        (self.base, self.outside_count, self.forgotten_ts).write(out);
+    }
+
+    fn read(input: &mut StateReader<'_>) -> Result<Self, StateFault> {
+        let (key, entries) = StateValue::read(input)?;
+        let (base, outside_count, forgotten_ts) = StateValue::read(input)?;
+        let mut ring = Self::new(key, entries, forgotten_ts);
+        (ring.base, ring.outside_count) = (base, outside_count);
+        if outside_count > ring.entries.len() {
+            return Err(StateFault);
+        }
+        ring.remember();
+        Ok(ring)
+    }
+}
+
+impl<K: StateValue + Copy + Eq + Hash, const C: usize> WatchState for SlidingWindows<K, C> {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.rings.write(out);
+        (self.hand, self.until_sweep, self.swept_ts).write(out);
+        (self.expired, self.bound_hit).write(out);
+    }
+
+    fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
+        self.rings = StateValue::read(input)?;
+        (self.hand, self.until_sweep, self.swept_ts) = StateValue::read(input)?;
+        (self.expired, self.bound_hit) = StateValue::read(input)?;
+        self.by_key = (0..).zip(&self.rings).map(|(index, ring)| (ring.key, index)).collect();
+        self.entries = self.rings.iter().map(|ring| ring.entries.len()).sum();
+        if self.by_key.len() == self.rings.len() && self.until_sweep > 0 { Ok(()) } else { Err(StateFault) }
+    }
 }
 
 impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
@@ -102,7 +148,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             spare: Vec::new(),
             hand: 0,
             until_sweep: SWEEP_EVERY,
-            last_ts: i64::MAX,
             entries: 0,
             entries_max,
             keys_max,
@@ -112,11 +157,11 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         }
     }
 
-    /// Adds an entry of `class` for `key` at `ts`, and counts its window `(ts − window, ts]`.
+    /// Adds an entry of `class` for `key` at `ts`, and counts its window `(ts − window, ts]`. Forgets what is two windows
+    /// before `expiry_ts`.
     #[inline]
-    pub fn add(&mut self, key: K, class: usize, ts: i64) -> WindowCounts<C> {
-        // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
-        let now = ts.min(std::mem::replace(&mut self.last_ts, ts));
+    pub fn add(&mut self, key: K, class: usize, ts: UnixNanos, expiry_ts: UnixNanos) -> WindowCounts<C> {
+        let (ts, now) = (ts.0, ts.0.min(expiry_ts.0));
         self.until_sweep -= 1;
         if self.until_sweep == 0 {
             self.until_sweep = SWEEP_EVERY;
@@ -127,7 +172,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             None => self.new_ring(key),
         };
         let ring = &mut self.rings[ring_index];
-        let now = ts.min(std::mem::replace(&mut ring.last_ts, ts));
         let limit = i128::from(now) - 2 * self.window_ns;
         if i128::from(ring.first_ts) <= limit {
             let expired = ring.expire(limit);
@@ -157,7 +201,6 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         self.rings.clear();
         self.by_key.clear();
         self.hand = 0;
-        self.last_ts = i64::MAX;
         self.entries = 0;
         self.swept_ts = i64::MIN;
     }
@@ -201,9 +244,16 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
         }
         let ring_index = self.rings.len();
         self.by_key.insert(key, ring_index as u32);
-        self.rings.push(WindowRing {
+        self.rings.push(WindowRing::new(key, self.spare.pop().unwrap_or_default(), self.swept_ts));
+        ring_index
+    }
+}
+
+impl<K, const C: usize> WindowRing<K, C> {
+    fn new(key: K, entries: VecDeque<WindowEntry<C>>, forgotten_ts: i64) -> Self {
+        Self {
             key,
-            entries: self.spare.pop().unwrap_or_default(),
+            entries,
             base: [0; C],
             outside_count: 0,
             before: [0; C],
@@ -211,14 +261,10 @@ impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
             inside_ts: i64::MAX,
             newest_ts: i64::MIN,
             upto: [0; C],
-            last_ts: i64::MAX,
-            forgotten_ts: self.swept_ts,
-        });
-        ring_index
+            forgotten_ts,
+        }
     }
-}
 
-impl<K, const C: usize> WindowRing<K, C> {
     /// Forgets the entries up to `limit` and returns their number.
     fn expire(&mut self, limit: i128) -> usize {
         let before = self.entries.len();
@@ -303,6 +349,23 @@ mod tests {
 
     const W: i64 = 10;
 
+    /// Windows of a stream, whose expiry waits for a second event that agrees.
+    struct StreamWindows<const C: usize> {
+        windows: SlidingWindows<u8, C>,
+        last_ts: i64,
+    }
+
+    impl<const C: usize> StreamWindows<C> {
+        fn new(windows: SlidingWindows<u8, C>) -> Self {
+            Self { windows, last_ts: i64::MIN }
+        }
+
+        fn add(&mut self, key: u8, class: usize, ts: i64) -> WindowCounts<C> {
+            let expiry_ts = ts.min(std::mem::replace(&mut self.last_ts, ts));
+            self.windows.add(key, class, UnixNanos(ts), UnixNanos(expiry_ts))
+        }
+    }
+
     fn step() -> impl Strategy<Value = (u8, usize, i64)> {
         (0u8..3, 0usize..2, prop::sample::select(&[0, 1, 4, W - 1, W, W + 1, 3 * W, -1, -W, -3 * W][..]))
     }
@@ -314,7 +377,7 @@ mod tests {
         /// time goes back.
         #[test]
         fn windows_are_those_of_a_list(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut windows = SlidingWindows::<u8, 2>::new(W.into());
+            let mut windows = StreamWindows::<2>::new(SlidingWindows::new(W.into()));
             let (mut list, mut ts, mut back) = (Vec::new(), 0, false);
             for (key, class, step_ns) in steps {
                 ts += step_ns;
@@ -328,6 +391,7 @@ mod tests {
                     prop_assert!(back, "in order, nothing is ever forgotten too early");
                 }
             }
+            let windows = windows.windows;
             prop_assert_eq!(windows.entry_count(), windows.rings.iter().map(|r| r.entries.len()).sum::<usize>());
             prop_assert_eq!(windows.by_key.len(), windows.rings.len());
         }
@@ -335,7 +399,7 @@ mod tests {
         /// Fails if an event that is up to one window late is not counted exactly, whatever else is in the stream.
         #[test]
         fn what_is_one_window_late_is_complete(late in proptest::collection::vec((0u8..3, 0..W), 1..120)) {
-            let mut windows = SlidingWindows::<u8, 1>::new(W.into());
+            let mut windows = StreamWindows::<1>::new(SlidingWindows::new(W.into()));
             for (i, (key, late)) in late.into_iter().enumerate() {
                 prop_assert!(windows.add(key, 0, i as i64 * 3 - late).complete);
             }
@@ -344,21 +408,21 @@ mod tests {
         /// Fails if the kept entries exceed their bounds, or if an entry that is forgotten early is not counted.
         #[test]
         fn bounds_hold(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut windows = SlidingWindows::<u8, 2>::bounded(W.into(), 4, 2);
+            let mut windows = StreamWindows::<2>::new(SlidingWindows::bounded(W.into(), 4, 2));
             let (mut ts, mut incomplete) = (0, 0);
             for (key, class, step_ns) in steps {
                 ts += step_ns;
                 incomplete += u64::from(!windows.add(key, class, ts).complete);
-                prop_assert!(windows.entry_count() <= 4 && windows.rings.len() <= 2);
+                prop_assert!(windows.windows.entry_count() <= 4 && windows.windows.rings.len() <= 2);
             }
-            prop_assert!(incomplete == 0 || windows.bound_hit + windows.expired > 0);
+            prop_assert!(incomplete == 0 || windows.windows.bound_hit + windows.windows.expired > 0);
         }
     }
 
     /// Fails if an event with a wrong time stamp empties the windows, as one of the year 2262 once did.
     #[test]
     fn one_mad_time_stamp_forgets_nothing() {
-        let mut windows = SlidingWindows::<u8, 1>::new(W.into());
+        let mut windows = StreamWindows::<1>::new(SlidingWindows::new(W.into()));
         for key in 0..50 {
             windows.add(key, 0, 0);
         }
@@ -372,7 +436,7 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_times() {
         for window_ns in [0, 1, i128::from(i64::MAX)] {
-            let mut windows = SlidingWindows::<u8, 1>::new(window_ns);
+            let mut windows = StreamWindows::<1>::new(SlidingWindows::new(window_ns));
             for ts in [i64::MAX, i64::MAX, i64::MIN, i64::MIN, i64::MAX] {
                 let window_counts = windows.add(1, 0, ts);
                 assert!(window_counts.counts[0] <= 3 && (window_ns > 0 || window_counts.counts == [0]));

@@ -32,7 +32,7 @@ impl BookFixture {
     /// Makes the event; false when the line is none.
     fn parse(&mut self, line: &str, flags: u8, offset: u32) -> bool {
         self.arena.clear();
-        let options = LineParseOptions { flags, offset, source: 1 };
+        let options = LineParseOptions { flags, offset, source: 1, reads_flags: false };
         parse_line(line.as_bytes(), &mut self.names, &mut self.arena, &options).is_ok()
     }
 

@@ -43,12 +43,14 @@ pub struct LineParseOptions {
     pub offset: u32,
     /// Frame flags of [`unitape_model::flags`].
     pub flags: u8,
+    /// Whether a field `flags` of the line, as the full form has it, adds to them. It is a field of the user otherwise.
+    pub reads_flags: bool,
 }
 
 impl Default for LineParseOptions {
     /// Makes options without a source, in which each line is a whole message.
     fn default() -> Self {
-        Self { source: 0, offset: 0, flags: flags::LAST }
+        Self { source: 0, offset: 0, flags: flags::LAST, reads_flags: false }
     }
 }
 
@@ -243,7 +245,7 @@ struct CommonMembers<'a> {
 
 impl<'a> CommonMembers<'a> {
     #[inline]
-    fn slot(&mut self, name: &str, full: bool) -> Option<&mut Option<&'a str>> {
+    fn slot(&mut self, name: &str, full: bool, reads_flags: bool) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "seq" => &mut self.seq,
             "ts" => &mut self.ts,
@@ -253,7 +255,7 @@ impl<'a> CommonMembers<'a> {
             "ts_recv" => &mut self.ts_recv,
             "ext" => &mut self.ext,
             "src" if full => &mut self.src,
-            "flags" if full => &mut self.flags,
+            "flags" if reads_flags => &mut self.flags,
             "ids" if full => &mut self.ids,
             "raw" if full => &mut self.raw,
             "position" if full => &mut self.position,
@@ -280,6 +282,7 @@ fn parse<'a>(
     let mut members = ObjectMembers::from_text(line)?;
 
     let full = matches!(mode, ParseMode::Full);
+    let reads_flags = full || matches!(mode, ParseMode::Line(LineParseOptions { reads_flags: true, .. }));
     let mut common = CommonMembers::default();
     for m in members.iter_mut() {
         let name = m.name();
@@ -287,7 +290,7 @@ fn parse<'a>(
         if name == "ext" && pairs(m.value).is_none() {
             continue;
         }
-        if let Some(slot) = common.slot(&name, full) {
+        if let Some(slot) = common.slot(&name, full, reads_flags) {
             if slot.replace(m.value).is_some() {
                 return Err(duplicate(&name));
             }
@@ -401,7 +404,8 @@ fn fill<'a>(
             if (o.source, o.offset) != (0, 0) {
                 event.source(o.source, o.offset);
             }
-            (source_seq.or(unsigned("seq", common.seq)?), o.flags)
+            let stated = common.flags.map_or(Ok(0), flag_bits)?;
+            (source_seq.or(unsigned("seq", common.seq)?), o.flags | stated)
         }
         ParseMode::Full => {
             if let Some(src) = common.src {

@@ -110,7 +110,7 @@ fn decode_line(block: &mut Block, line: &[u8], origin: MessageOrigin, dictionary
         Err(e) => return block.quarantine(source, offset, line, "malformed", &format!("no tick: {e}")),
     };
     let mark = block.mark();
-    let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST };
+    let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST, reads_flags: false };
     let (arena, mut names) = block.builder(dictionary);
     let event = format!(r#"{{"kind":"clock","ts":{}}}"#, tick.ts);
     let parsed = parse_line(event.as_bytes(), &mut PlainInstruments.resolver(&mut names), arena, &options);

@@ -67,7 +67,7 @@ fn decode_line(
     let MessageOrigin { source, offset } = origin;
     set_lookup_event(line, lookup);
     let mark = block.mark();
-    let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST };
+    let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST, reads_flags: false };
     let (arena, mut names) = block.builder(dictionary);
     let parsed = parse_line(line, &mut lookup.resolver(&mut names), arena, &options);
     let missed = lookup.take_missed();

@@ -43,6 +43,7 @@ use crate::UnixNanos;
 use date::DAY_SECONDS;
 use std::collections::BTreeMap;
 use std::fmt;
+pub use zone::LocalClock;
 use zone::{OFFSET_MAX, ZoneTable};
 
 /// The session dates, holidays and half days of venues, and the dates of currency pairs.

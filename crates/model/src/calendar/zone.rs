@@ -7,6 +7,8 @@
 //!
 //! The rules are those compiled in, not the machine's: the same calendar gives the same dates everywhere.
 
+use super::date::{CivilDate, DAY_SECONDS};
+use crate::UnixNanos;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -91,7 +93,56 @@ impl ZoneTable {
     }
 }
 
+/// The clock on the wall: of a zone of the IANA database, or with a fixed offset from UTC.
+#[derive(Clone, Debug)]
+pub struct LocalClock {
+    zone: ZoneTable,
+}
+
+impl LocalClock {
+    /// Makes the clock of a zone. Returns `None` if the IANA database has no zone of this name.
+    pub fn of_zone(name: &str) -> Option<Self> {
+        Some(Self { zone: ZoneTable::by_name(name)? })
+    }
+
+    /// Makes a clock that is `offset` seconds ahead of UTC at all times.
+    pub fn with_offset(offset: i32) -> Self {
+        Self { zone: ZoneTable { offsets: [offset].into(), ..ZoneTable::utc() } }
+    }
+
+    /// Returns the date that the clock shows at the time `ts`, and the nanoseconds since its midnight by the clock.
+    pub fn read(&self, ts: UnixNanos) -> (CivilDate, i64) {
+        let second = ts.0.div_euclid(NANOS);
+        let local = second + self.zone.span(second).offset;
+        let of_day = local.rem_euclid(DAY_SECONDS) * NANOS + ts.0.rem_euclid(NANOS);
+        (CivilDate::from_second(local), of_day)
+    }
+}
+
 /// The offset of no zone is greater, in seconds on either side of UTC.
 pub(super) const OFFSET_MAX: i64 = 26 * 3600;
 
 const NANOS: i64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a clock is not put forward in the night of the change, or shows another day around midnight.
+    #[test]
+    fn a_local_clock_shows_the_time_of_its_zone() {
+        let shows = |clock: &LocalClock, second: i64| {
+            let (date, of_day) = clock.read(UnixNanos(second * NANOS + 7));
+            (date.to_string(), of_day / NANOS, of_day % NANOS)
+        };
+        let day = |date: &str, second| (date.to_owned(), second, 7);
+        let new_york = LocalClock::of_zone("America/New_York").unwrap();
+        // 2026-03-08 06:59:59 UTC is 01:59:59; a second later it is 03:00:00.
+        assert_eq!(shows(&new_york, 1_772_953_199), day("2026-03-08", 7_199));
+        assert_eq!(shows(&new_york, 1_772_953_200), day("2026-03-08", 10_800));
+        let fixed = LocalClock::with_offset(-14_400);
+        assert_eq!(shows(&fixed, 1_772_953_199), day("2026-03-08", 10_799));
+        assert_eq!(shows(&fixed, 14_399), day("1969-12-31", 86_399));
+        assert!(LocalClock::of_zone("Atlantis").is_none());
+    }
+}

@@ -8,12 +8,13 @@ use crate::output::{
 };
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unitape_query::EventSelection;
 use unitape_run::surveil::{LiveControl, LiveReport, SurveilOutcome, Surveillance, watch_live};
 use unitape_watch::{
-    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, replay_jsonl,
+    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, WatchCalendar, replay_jsonl,
 };
 
 /// Arguments.
@@ -33,11 +34,11 @@ enum WatchCommand {
 
 The watch waits for the tape, follows it while it is written, and prints each new alert. Alerts of one event are one unit. An alert names the watched tape, the number and position of its event, the version of the scenario and the hash of its parameters, its key and its evidence.
 
-You can stop and restart the watch at any time. It judges the tape from the oldest event again, compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios or parameters need another directory. A tape whose beginning retention has removed is refused: set hold_for_cursors if the tape has limits.
+You can stop and restart the watch at any time. It goes on at its last snapshot in DIR.state or, without one, at the oldest event; it compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios, other parameters or another calendar need another directory. If retention has removed the beginning of the tape and there is no snapshot, the watch begins at the oldest event and puts a control `blind` with the lost part into DIR; set hold_for_cursors to prevent that.
 
 With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: {\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters if something may have kept an alert back.
 
-Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
+Exit code 3: the tape is damaged, its names are lost, the watch was blind for a part of it, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
     Run {
         /// Directory of the tape to watch
         tape: PathBuf,
@@ -55,6 +56,9 @@ Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all
         /// Print alerts as JSON, one object a line
         #[arg(long)]
         json: bool,
+        /// Write a snapshot of the state after each N events
+        #[arg(long, value_name = "N", default_value = "4194304")]
+        snapshot_every: NonZeroU64,
         #[command(flatten)]
         read: ReadArgs,
     },
@@ -68,7 +72,7 @@ Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all
 
 Parameters of the command line win over those of the input's case and header. These win over the configuration, and that over the defaults. --params takes `{\"scenario\": {\"param\": value}}`, or with --scenario `{\"param\": value}`, as JSON text or as a file of JSON or TOML.
 
-With --json the last line is {\"counters\": …} if something may have kept an alert back. It counts by scenario: alerts that the cooldown held back (held_back), events that lack a field (missing) or are too late (late), and entries dropped because memory was full (bound_hit).
+With --json the last line is {\"counters\": …} if something may have kept an alert back. It counts by scenario: alerts that the cooldown held back (held_back), events that lack a value (missing, and missing_values by value) or are too late (late), and entries dropped because memory was full (bound_hit).
 
 A tape is compared with its checksums as it is read. Exit code 3 when it is damaged or cannot be checked: alerts are then those before the damage, and with --skip-damage also those after it. Exit code 3 also when all messages of an instrument are in quarantine.")]
     Replay {
@@ -113,6 +117,9 @@ struct ScenarioArgs {
     /// Parameters: JSON text or a file
     #[arg(long, value_name = "FILE.toml|JSON")]
     params: Option<String>,
+    /// Calendar with the session dates of venues [default: dates in UTC]
+    #[arg(long, value_name = "FILE.csv")]
+    calendar: Option<PathBuf>,
 }
 
 impl ReplayArgs {
@@ -143,6 +150,11 @@ impl ScenarioArgs {
     /// Reads the parameters.
     fn parse(self) -> Result<ScenarioSelection, CommandFailure> {
         let mut selection = ScenarioSelection { scenarios: self.scenario, ..ScenarioSelection::default() };
+        if let Some(path) = &self.calendar {
+            let text = read_text(path)?;
+            selection.calendar = WatchCalendar::parse(&text)
+                .map_err(|e| CommandFailure::Error(format!("{}:{}: {}", path.display(), e.line, e.fault)))?;
+        }
         let single = selection.single();
         selection.command_line = match self.params.as_deref() {
             None => ParamOverlay::default(),
@@ -162,8 +174,8 @@ impl ScenarioArgs {
 /// Runs the command.
 pub fn run(args: WatchArgs) -> output::Result {
     match args.command {
-        WatchCommand::Run { tape, alerts, scenarios, until_end, spin, json, read } => {
-            let output = LiveOutput { until_end, spin, json };
+        WatchCommand::Run { tape, alerts, scenarios, until_end, spin, json, snapshot_every, read } => {
+            let output = LiveOutput { until_end, spin, json, snapshot_every };
             run_live(&tape, &alerts, &scenarios.parse()?, read, output)
         }
         WatchCommand::Replay { input, scenarios, replay } => {
@@ -190,6 +202,7 @@ struct LiveOutput {
     until_end: bool,
     spin: bool,
     json: bool,
+    snapshot_every: NonZeroU64,
 }
 
 fn run_live(
@@ -197,7 +210,7 @@ fn run_live(
     alerts: &Path,
     selection: &ScenarioSelection,
     read: ReadArgs,
-    LiveOutput { until_end, spin, json }: LiveOutput,
+    LiveOutput { until_end, spin, json, snapshot_every }: LiveOutput,
 ) -> output::Result {
     if tape.is_file() {
         let message = "this is a file; `unitape watch replay` reads files, and `unitape consolidate` makes a tape of one";
@@ -215,6 +228,7 @@ fn run_live(
         },
         spin,
         on_missing: &|| note!("unitape: waiting for a tape in {}", tape.display()),
+        snapshot_events: snapshot_every.get(),
     };
     let mut out = output::stdout();
     let mut line = Vec::new();
@@ -227,12 +241,15 @@ fn run_live(
         }
         Ok::<(), CommandFailure>(())
     })?;
-    let Some(LiveReport { surveillance, totals }) = report else { return Ok(CommandOutcome::Clean) };
+    let Some(LiveReport { surveillance, totals, blind }) = report else { return Ok(CommandOutcome::Clean) };
     let summary = surveillance.summary();
     if json {
         let mut last = json!({
             "totals": { "events": summary.events, "alerts": totals.events, "appended": totals.appended }
         });
+        if let Some((from, to)) = blind {
+            last["blind"] = json!({ "from": from.0, "to": to.0 });
+        }
         if let Some(Value::Object(counters)) = counters(&summary) {
             last.as_object_mut().expect("an object").extend(counters);
         }
@@ -243,7 +260,15 @@ fn run_live(
         let (alerts_there, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {alerts_there} alerts, {appended} of them new", alerts.display());
     }
-    let outcome = outcome_of_refused(&surveillance, tape);
+    let mut outcome = outcome_of_refused(&surveillance, tape);
+    if let Some((from, to)) = blind {
+        note!(
+            "unitape: retention has removed the events between the positions @{from} and @{to}, and no snapshot covers them: alerts \
+             may be missing; {} has a control `blind` with this part",
+            alerts.display()
+        );
+        outcome = CommandOutcome::Flawed;
+    }
     let outcome = read_args::finish_flaws(surveillance.follower().flaws(), outcome);
     read_args::finish(surveillance.reader(), surveillance.lost_names(), outcome)
 }
@@ -308,10 +333,16 @@ fn replay_lines(path: &Path, selection: &ScenarioSelection, replay: &ReplayArgs)
 /// Prints the counters of anything that keeps an alert from being given.
 fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
-    for (id, m) in &replayed.metrics {
+    for ((id, m), missing) in replayed.metrics.iter().zip(&replayed.missing) {
+        let values: Vec<String> = missing
+            .by_value()
+            .into_iter()
+            .map(|(value, n)| format!("{} {}", grouped(n), value.name()))
+            .collect();
+        let missing = format!("events that lack a value and cannot be judged ({})", values.join(", "));
         for (count, text) in [
             (m.held_back, "alerts held back by the cooldown"),
-            (m.missing, "events that say too little to be judged"),
+            (m.missing, missing.as_str()),
             (m.late, "events too late to be judged in full"),
             (m.bound_hit, "things forgotten because memory was full"),
         ] {
@@ -336,7 +367,7 @@ fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
 /// Writes the counters as one JSON object. Returns `None` if nothing was counted.
 fn counters(replayed: &ReplaySummary) -> Option<Value> {
     let mut all = Map::new();
-    for (id, m) in &replayed.metrics {
+    for ((id, m), missing) in replayed.metrics.iter().zip(&replayed.missing) {
         let counts = [
             ("held_back", m.held_back),
             ("missing", m.missing),
@@ -344,7 +375,12 @@ fn counters(replayed: &ReplaySummary) -> Option<Value> {
             ("bound_hit", m.bound_hit),
         ];
         let counts = counts.into_iter().filter(|(_, n)| *n > 0);
-        let counts: Map<String, Value> = counts.map(|(word, n)| (word.to_owned(), n.into())).collect();
+        let mut counts: Map<String, Value> = counts.map(|(word, n)| (word.to_owned(), n.into())).collect();
+        let values = missing.by_value().into_iter();
+        let values: Map<String, Value> = values.map(|(value, n)| (value.name(), n.into())).collect();
+        if !values.is_empty() {
+            counts.insert("missing_values".to_owned(), values.into());
+        }
         if !counts.is_empty() {
             all.insert((*id).to_owned(), counts.into());
         }
@@ -368,7 +404,7 @@ fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
         return;
     }
     let ran: Vec<&str> = match &selection.scenarios[..] {
-        [] => unitape_watch::scenarios::ALL.iter().map(|e| e.def.id).collect(),
+        [] => unitape_watch::scenarios::ALL.iter().map(|entry| entry.id).collect(),
         chosen => chosen.iter().map(String::as_str).collect(),
     };
     let scenarios = if ran.len() == 1 { "scenario" } else { "scenarios" };
@@ -473,20 +509,21 @@ fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool
 
 fn scenarios(json: bool) -> output::Result {
     let mut out = output::stdout();
-    for def in unitape_watch::scenarios::ALL.iter().map(|e| e.def) {
+    for entry in unitape_watch::scenarios::ALL {
+        let def = entry.def();
         if json {
             writeln!(out, "{}", def_json(def))?;
         } else {
             say_to!(out, "{}: {}", def.id, def.title);
-            say_to!(out, "    {}; an alert is about {}", def.class.name(), def.key.join(", "));
-            for p in def.params {
+            say_to!(out, "    {}; an alert is about {}", def.class.name(), def.key().join(", "));
+            for p in &def.params {
                 say_to!(out, "    {} = {} {}: {}", p.name, p.default, p.unit, p.description);
             }
             say_to!(out, "    {}", def.trigger);
             if !def.clarified.is_empty() {
                 say_to!(out, "    {}", def.clarified);
             }
-            for r in def.regulation {
+            for r in &def.regulation {
                 say_to!(out, "    {r}");
             }
         }
@@ -497,15 +534,14 @@ fn scenarios(json: bool) -> output::Result {
 
 /// Writes a definition as one JSON object. `params` gives the defaults as `--params` accepts them.
 fn def_json(def: &ScenarioDef) -> Value {
-    let default = |p: &ParamDef| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
-    let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();
+    let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), p.default.clone())).collect();
     let parameter = |p: &ParamDef| {
-        let ParamDef { name, unit, param_type, description, .. } = p;
-        json!({"name": name, "default": default(p), "unit": unit, "wanted": param_type.wanted(), "about": description})
+        let ParamDef { name, default, unit, param_type, description } = p;
+        json!({"name": name, "default": default, "unit": unit, "wanted": param_type.wanted(), "about": description})
     };
     json!({
-        "id": def.id, "title": def.title, "class": def.class.name(), "key": def.key,
-        "inputs": def.inputs.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
+        "id": def.id, "title": def.title, "class": def.class.name(), "key": def.key(),
+        "inputs": def.inputs,
         "trigger": def.trigger, "clarified": def.clarified, "params": params,
         "parameters": def.params.iter().map(parameter).collect::<Vec<_>>(), "regulation": def.regulation,
     })

@@ -119,6 +119,7 @@ fn what_could_not_be_judged_is_counted_in_json() {
     let no_side = event(41, "exec", "\"oid\":\"X\",\"qty\":\"5\",\"owner\":\"ACME\"");
     let text = market() + &new(10, "S", ACME) + lost + &no_side;
     let lines = replay(&text, "spoofing");
-    assert_eq!(lines, [json!({"counters": {"spoofing": {"missing": 2}}})]);
+    let missing = json!({"missing": 2, "missing_values": {"venue": 1, "side": 1}});
+    assert_eq!(lines, [json!({ "counters": { "spoofing": missing } })]);
     assert_eq!(replay(&(market() + &new(10, "S", ACME)), "spoofing"), Vec::<Value>::new());
 }

@@ -174,7 +174,11 @@ fn other_rules_and_other_tapes_are_refused() {
     let turned = ["--scenario", "spoofing", "--scenario", "wash_trade"];
     let same = ["--params", r#"{"wash_trade":{"window_ms":60000},"spoofing":{"min_notional":"50000.0"}}"#];
     watch(&tape, &alerts, &[&turned[..], &same].concat()).code(0);
-    let says = ["does not have the alerts of this tape", "scenarios or parameters", "another directory"];
+    let says = [
+        "does not have the alerts of this tape",
+        "other scenarios, parameters or calendar",
+        "another directory",
+    ];
     let before = units(&alerts);
     watch(&tape, &alerts, &[]).code(3).says(&says);
     watch(&tape, &alerts, &two[..2]).code(3).says(&says);
@@ -205,17 +209,146 @@ fn a_second_watch_on_one_directory_is_refused() {
     watch(&tape, &alerts, &[]).code(0);
 }
 
-/// A watch needs the events before an alert. It says so instead of giving other alerts.
+/// The directory of the snapshots of an alert tape.
+fn state_of(alerts: &Path) -> PathBuf {
+    alerts.with_file_name(format!("{}.state", alerts.file_name().unwrap().display()))
+}
+
+/// The snapshots of an alert tape, the oldest first.
+fn snapshots(alerts: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(state_of(alerts)).into_iter().flatten();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+/// Puts a flow of orders onto a tape of small segments.
+fn consolidate_in_small_segments(dir: &Path, tape: &Path) {
+    let feed = common::orders_option("orders", &orders(dir, 21, 6_000));
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])
+        .code(0);
+}
+
+/// Appends units to a tape of small segments.
+fn grow(tape: &Path, whole: &Path, units: &[Vec<u8>]) {
+    let options = WriterOptions { segment_bytes: 1 << 16, prefault_bytes: 0, ..WriterOptions::default() };
+    unitape_testkit::tape_of_units(tape, whole, units, options);
+}
+
+/// Without the past and without a snapshot a watch says what it could not see, once, and gives no alert twice.
 #[test]
-fn a_tape_without_its_beginning_is_refused() {
+fn a_watch_that_cannot_see_the_beginning_says_so_once() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
     let feed = common::orders_option("orders", &orders(dir.path(), 21, 6_000));
     run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])
         .code(0);
-    run(["tape", "retain", tape.to_str().unwrap(), "--bytes", "131072"]).code(0);
-    watch(&tape, &alerts, &[]).code(3).says(&["retention has removed its beginning"]);
-    assert!(!alerts.exists());
+    let all = replayed(&tape, &[]);
+    run(["tape", "retain", tape.to_str().unwrap(), "--bytes", "524288"]).code(0);
+    let ran = watch(&tape, &alerts, &[]).code(3).says(&["retention has removed", "control `blind`"]);
+    let part = ran.lines().pop().unwrap()["blind"].clone();
+    assert!(part["from"] == 0 && part["to"].as_u64().unwrap() > 0, "{part}");
+    let controls = cat(&alerts, &["--kind", "control"]);
+    assert_eq!(controls.len(), 1);
+    assert_eq!((&controls[0]["action"], &controls[0]["detail"]), (&json!("blind"), &part));
+    let seen = recorded(&alerts);
+    assert!(!seen.is_empty() && seen.len() < all.len(), "{} of {}", seen.len(), all.len());
+    assert!(seen.iter().all(|alert| all.contains(alert)));
+
+    // With its snapshot the next call is blind for nothing; without, it notes the same part, once.
+    let before = units(&alerts);
+    watch(&tape, &alerts, &[]).code(0);
+    for path in snapshots(&alerts) {
+        std::fs::remove_file(path).unwrap();
+    }
+    watch(&tape, &alerts, &[]).code(3).says(&["retention has removed"]);
+    assert_eq!(units(&alerts), before, "an alert or a control was written twice");
+}
+
+/// The state has names of people, and serves its owner alone.
+#[test]
+fn snapshots_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    common::consolidate_orders(&orders(dir.path(), 21, 2_000), &tape, 0);
+    watch(&tape, &alerts, &[]).code(0);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&state_of(&alerts)), 0o700);
+    assert!(!snapshots(&alerts).is_empty());
+    assert!(snapshots(&alerts).iter().all(|path| mode(path) == 0o600));
+}
+
+/// A watch that goes on at a snapshot while retention removes the past gives the bytes of one that never stopped. Snapshots that
+/// are damaged, older, or ahead of a tape change nothing.
+#[test]
+fn a_watch_with_snapshots_equals_one_that_never_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, want) = (dir.path().join("source"), dir.path().join("want"));
+    consolidate_in_small_segments(dir.path(), &source);
+    watch(&source, &want, &[]).code(0);
+    let input = units(&source);
+    let mut rng = Rng::new(5);
+    for round in 0..6 {
+        let (tape, alerts) = (dir.path().join(format!("t{round}")), dir.path().join(format!("a{round}")));
+        let mut done = 0;
+        while done < input.len() {
+            let next = (done + 1 + rng.below(input.len() as u64 / 3) as usize).min(input.len());
+            grow(&tape, &source, &input[done..next]);
+            done = next;
+            match rng.below(4) {
+                // The newest snapshot is damaged: an older one serves, or the tape from its beginning.
+                0 => {
+                    if let Some(newest) = snapshots(&alerts).pop() {
+                        let mut bytes = std::fs::read(&newest).unwrap();
+                        let at = rng.below(bytes.len() as u64) as usize;
+                        bytes[at] ^= 1 << rng.below(8);
+                        std::fs::write(&newest, bytes).unwrap();
+                    }
+                }
+                // The alert tape lost its end in a power loss, and the newest snapshot is ahead of it.
+                1 if alerts.exists() => {
+                    let kept = units(&alerts);
+                    let kept = &kept[..rng.below(kept.len() as u64 + 1) as usize];
+                    let shorter = dir.path().join(format!("shorter{round}-{done}"));
+                    tape_of_units(&shorter, &want, kept);
+                    std::fs::remove_dir_all(&alerts).unwrap();
+                    std::fs::rename(&shorter, &alerts).unwrap();
+                }
+                _ => {}
+            }
+            let options = ["--snapshot-every", "500"];
+            watch(&tape, &alerts, &options).code(0);
+        }
+        assert_same(&alerts, &want, &format!("round {round}"));
+    }
+}
+
+/// With a snapshot, a watch needs no event that retention has removed.
+#[test]
+fn a_snapshot_serves_where_the_past_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, want) = (dir.path().join("source"), dir.path().join("want"));
+    consolidate_in_small_segments(dir.path(), &source);
+    watch(&source, &want, &[]).code(0);
+    let input = units(&source);
+    for (round, part) in [2, 4, 5, 7].into_iter().enumerate() {
+        let (tape, alerts) = (dir.path().join(format!("t{round}")), dir.path().join(format!("a{round}")));
+        let cut = input.len() * part / 8;
+        grow(&tape, &source, &input[..cut]);
+        watch(&tape, &alerts, &[]).code(0);
+        // All but the last segments of the part that was judged.
+        run(["tape", "retain", tape.to_str().unwrap(), "--bytes", "65536"]).code(0);
+        grow(&tape, &source, &input[cut..]);
+        replay_is_refused(&tape);
+        watch(&tape, &alerts, &[]).code(0);
+        assert_same(&alerts, &want, &format!("after {cut} units"));
+    }
+}
+
+/// A replay of a tape whose beginning is gone ends with 3.
+fn replay_is_refused(tape: &Path) {
+    run(["watch", "replay", tape.to_str().unwrap(), "--json"]).code(3);
 }
 
 /// Damage of the source ends the watch with its alerts kept; what comes after is not guessed.

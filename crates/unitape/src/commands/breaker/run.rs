@@ -55,6 +55,7 @@ pub fn run(args: &RunArgs) -> output::Result {
         },
         spin: *spin,
         on_missing: &|| note!("unitape: waiting for a tape in {}", tape.display()),
+        snapshot_events: u64::MAX,
     };
     let mut out = output::stdout();
     let report = run_breaker(tape, dir, &rules, args.read.options(), &control, |record| {

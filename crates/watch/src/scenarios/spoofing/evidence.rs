@@ -1,11 +1,12 @@
 //! The executions behind an alert, for people: the latest of each account and side, as a chain.
 
-use super::{DEF, key};
+use super::{ID, key};
 use crate::alert::Alert;
 use crate::exact::QuantitySum;
 use crate::ids::{IdKey, id_text};
 use crate::kept::OptionalPosition;
 use crate::orders::OrderState;
+use crate::state::{state_value, watch_state};
 use crate::watch::ScenarioInput;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -61,6 +62,9 @@ pub(super) struct OppositeExecutions {
     /// Whose order it is.
     pub owner: u32,
 }
+
+state_value!(KeptExecution { seq, position, match_id, qty, before, text_at, text_bytes });
+watch_state!(ExecutionEvidence { executions, base, texts, texts_base });
 
 impl ExecutionEvidence {
     /// Keeps an execution after `before`. Returns its number.
@@ -174,7 +178,7 @@ impl ExecutionEvidence {
             "px": order.px.as_option().map(|p| p.to_string()),
             "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
-            "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),
+            "life_ns": i128::from(input.ts.0) - i128::from(order.entry_ts.0),
             "seqs": seqs,
         });
         // An order that was entered on a tape is cancelled on one.
@@ -185,6 +189,6 @@ impl ExecutionEvidence {
         if left_out > 0 {
             detail["left_out"] = left_out.into();
         }
-        Alert::new(DEF.id, input.event.ts_event(), now.seq, key(input, order, executed.owner), detail)
+        Alert::new(ID, input.ts, now.seq, key(input, order, executed.owner), detail)
     }
 }

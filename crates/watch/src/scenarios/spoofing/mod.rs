@@ -7,9 +7,9 @@
 //!
 //! Readings of the definition's words where they leave a choice:
 //!
-//! - *O (owner P)*: the beneficial owner that O's `order_new` names or, when that names none, the one that its cancel
-//!   names. Venue, instrument and side are those of its `order_new`. An order without one of these has no effect and
-//!   is counted as `missing` at its cancel. A cancel that names an order and no venue is counted so, too.
+//! - *O (owner P)*: the beneficial owner that the first event of O names, its `order_new` or an amend or, when these name
+//!   none, its cancel. Venue, instrument and side are those of its `order_new`. An order without one of these has no effect and
+//!   is counted as `missing` at its cancel.
 //! - *P has exec(s)*: the owner of an execution that names none is that of its order. Executions without owner,
 //!   instrument, side or a quantity above zero are counted as `missing`, too.
 //! - *Missing BBO*: no `bbo` of the venue and instrument before the entry, or the last one has no price on O's
@@ -25,84 +25,22 @@ mod evidence;
 mod tests;
 
 use crate::alert::Alert;
-use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 use crate::exact::{QuantitySum, at_most, times};
+use crate::missing::MissingValue;
 use crate::orders::{OrderState, OrderUpdate, quantity};
 use crate::params::ScenarioParams;
-use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput};
+use crate::state::{state_value, watch_state};
+use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
 use evidence::{ExecutionEvidence, OppositeExecutions};
 use hashbrown::{DefaultHashBuilder, HashMap};
-use unitape_model::{Decimal, EventKind, InstrumentId, NameKind, Price, UnixNanos};
+use unitape_model::{Decimal, EventField, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
-/// Definition of the scenario.
-pub static DEF: ScenarioDef = ScenarioDef {
-    id: "spoofing",
-    title: "Spoofing (one large non-bona-fide order)",
-    class: ConductClass::Manipulation,
-    inputs: &[EventKind::OrderNew, EventKind::OrderCancel, EventKind::Exec],
-    needs: &[SharedStateKind::Orders, SharedStateKind::Market],
-    key: &["owner", "venue", "instr", "side"],
-    params: &[
-        ParamDef {
-            name: "max_life_ms",
-            default: "5000",
-            unit: "ms",
-            param_type: ParamType::UpTo(1_000_000_000_000),
-            description: "an order that lived longer than this was meant to trade",
-        },
-        ParamDef {
-            name: "min_ratio",
-            default: "5",
-            unit: "times the executed quantity",
-            param_type: ParamType::Tolerance,
-            description: "the order is at least this many times what was executed on the other side",
-        },
-        ParamDef {
-            name: "max_filled_pct",
-            default: "10",
-            unit: "% of its quantity",
-            param_type: ParamType::Tolerance,
-            description: "an order of which more was filled was meant to trade",
-        },
-        ParamDef {
-            name: "max_dist_ticks",
-            default: "3",
-            unit: "ticks",
-            param_type: ParamType::Tolerance,
-            description: "an order entered further behind the best price moves nobody",
-        },
-        ParamDef {
-            name: "cancel_after_exec_ms",
-            default: "1500",
-            unit: "ms",
-            param_type: ParamType::UpTo(1_000_000_000_000),
-            description: "it is pulled at most this long after the last execution on the other side",
-        },
-        ParamDef {
-            name: "min_notional",
-            default: "\"50000\"",
-            unit: "price × quantity, as both are quoted",
-            param_type: ParamType::Amount,
-            description: "smaller orders move nobody",
-        },
-    ],
-    trigger: "On order_cancel of live order O (owner P): fire if life=cancel.ts-new.ts <= max_life_ms; \
-              O.cum_exec*100 <= max_filled_pct*O.qty; O.qty*O.px >= min_notional (latest amended qty/px); distance \
-              of the entry price behind the same-side best (BBO last seen before entry; improving = 0) <= \
-              max_dist_ticks; P has exec(s) on the opposite side, same venue+instrument, between O's entry and \
-              cancel (by seq); the last of them is <= cancel_after_exec_ms before the cancel; O.qty >= min_ratio * \
-              sum of those exec quantities. Missing BBO: no alert.",
-    clarified: "The distance uses the entry price; the ratio uses qty, not leaves; several spoofs cancelled in one \
-                go each alert; BBO per venue+instrument. The tick is the one in force when the cancel is processed. An \
-                owner named only on the cancel counts when the order had none. Evidence names every exec used; where \
-                a bound cuts it, the alert says how many were left out.",
-    regulation: &[
-        "MAR Art. 12(2)(c)(i)-(iii)",
-        "Del. Reg. (EU) 2016/522 Annex II (orders with no intention of being executed)",
-        "CEA s.4c(a)(5)(C) (Dodd-Frank s.747)",
-        "FINRA 5210.03 / 2010",
-    ],
-};
+/// The name of the scenario.
+pub const ID: &str = "spoofing";
+/// The kinds of events that it judges.
+pub const INPUTS: &[EventKind] = &[EventKind::OrderNew, EventKind::OrderCancel, EventKind::Exec];
+/// The shared state that it needs.
+pub const NEEDS: &[SharedStateKind] = &[SharedStateKind::Orders, SharedStateKind::Market];
 
 /// The scenario.
 pub struct SpoofingScenario {
@@ -115,11 +53,12 @@ pub struct SpoofingScenario {
     /// Where orders live that do not say whose they are: how many, and the accounts that are kept for them.
     ownerless: HashMap<ListingKey, OwnerlessOrders, DefaultHashBuilder>,
     evidence: ExecutionEvidence,
-    metrics: ScenarioMetrics,
+    /// Alerts that were lost because executions were forgotten.
+    bound_hit: u64,
 }
 
 /// One instrument at one venue, by the ids of the tape.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct ListingKey {
     venue: u16,
     instrument: InstrumentId,
@@ -190,6 +129,13 @@ const NOTHING: SideExecutions = SideExecutions {
     last: evidence::NONE,
 };
 
+state_value!(ListingKey { venue, instrument });
+state_value!(SuspectOrder { account, listing, best, before, count_before });
+state_value!(OwnerlessOrders { orders, accounts });
+state_value!(OwnerExecutions { key, orders, is_held, executions });
+state_value!(SideExecutions { total, count, last_ts, last_seq, last });
+watch_state!(SpoofingScenario { suspects, accounts, free, by_key, ownerless, evidence, bound_hit | limits });
+
 impl SpoofingScenario {
     /// Makes the scenario with empty state.
     pub fn new(params: &ScenarioParams) -> Self {
@@ -201,7 +147,7 @@ impl SpoofingScenario {
             by_key: HashMap::default(),
             ownerless: HashMap::default(),
             evidence: ExecutionEvidence::default(),
-            metrics: ScenarioMetrics::default(),
+            bound_hit: 0,
         }
     }
 
@@ -214,9 +160,9 @@ impl SpoofingScenario {
         self.drop_suspect(slot);
         let order = touched.order;
         let best = input.context.market.best(order.venue, order.instr);
-        let Some((key, opposite)) = account_and_opposite(order, order.entry_owner) else {
-            // It may still say at its cancel.
-            if order.entry_owner == 0 && account_and_opposite(order, 1).is_some() {
+        let Some((key, opposite)) = account_and_opposite(order, order.owner) else {
+            // An amend or its cancel may still name the owner.
+            if order.owner == 0 && account_and_opposite(order, 1).is_some() {
                 let listing = ListingKey { venue: order.venue, instrument: order.instr };
                 self.ownerless.entry(listing).or_default().orders += 1;
                 let best = best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE);
@@ -236,14 +182,12 @@ impl SpoofingScenario {
         };
     }
 
-    fn on_exec(&mut self, input: &ScenarioInput<'_, '_>) {
+    fn on_exec(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
         let Some(record) = input.record else { return };
-        let qty = quantity(record).filter(|q| q.mantissa() > 0);
-        let (venue, instr, side) =
-            (record.common.venue.get(), InstrumentId(record.common.instrument.get()), record.side());
-        let (Some(qty), true) = (qty, input.owner != 0 && instr.0 != 0 && matches!(side, 1 | 2)) else {
-            self.metrics.missing += 1;
-            return;
+        let (venue, instr, side) = (input.venue, input.instr, input.side);
+        let qty = match quantity(record).filter(|q| q.mantissa() > 0) {
+            Some(qty) if input.owner != 0 && instr.0 != 0 && matches!(side, 1 | 2) => qty,
+            qty => return out.missing(MissingValue::Field(lacking(input.owner, instr, side, qty))),
         };
         if !self.ownerless.is_empty() {
             self.hold((input.owner, venue, instr));
@@ -253,7 +197,7 @@ impl SpoofingScenario {
         let side_executions = &mut self.accounts[account as usize].executions[usize::from(side - 1)];
         side_executions.total.add(qty);
         side_executions.count += 1;
-        side_executions.last_ts = UnixNanos(record.common.ts_event.get());
+        side_executions.last_ts = input.ts;
         side_executions.last_seq = input.context.seq;
         side_executions.last = self.evidence.add(input, record, qty, side_executions.last);
     }
@@ -266,9 +210,8 @@ impl SpoofingScenario {
     ) {
         let slot = touched.slot as usize;
         if touched.was_live
-            && let Some(alert) = self.check_cancel(input, touched.order, slot)
+            && let Some(alert) = self.check_cancel(input, touched.order, slot, out)
         {
-            self.metrics.alerts += 1;
             out.alert(alert);
         }
         self.drop_suspect(slot);
@@ -279,13 +222,14 @@ impl SpoofingScenario {
         input: &ScenarioInput<'_, '_>,
         order: &OrderState,
         slot: usize,
+        out: &mut ScenarioOutput<'_>,
     ) -> Option<Alert> {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
         let best = suspect.best.as_option();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
         // The owner that the cancel names, where the order named none.
         let cancel_owner = input.record.map_or(0, |record| record.owner.get());
-        let owner = if order.entry_owner == 0 { cancel_owner } else { order.entry_owner };
+        let owner = if order.owner == 0 { cancel_owner } else { order.owner };
         let (Some((key, opposite)), Some(best), Some(tick), Some(entry_px), Some(px), Some(qty)) = (
             account_and_opposite(order, owner),
             best,
@@ -294,7 +238,17 @@ impl SpoofingScenario {
             order.px.as_option(),
             order.qty(),
         ) else {
-            self.metrics.missing += 1;
+            out.missing(match () {
+                () if account_and_opposite(order, owner).is_none() => {
+                    MissingValue::Field(lacking(owner, order.instr, order.side, order.qty()))
+                }
+                () if best.is_none() => MissingValue::BestPrice,
+                () if order.px.as_option().is_none() || order.entry_px.as_option().is_none() => {
+                    MissingValue::Field(EventField::Px)
+                }
+                () if order.qty().is_none() => MissingValue::Field(EventField::Qty),
+                () => MissingValue::Reference(EventField::Tick),
+            });
             return None;
         };
         let account_index =
@@ -305,7 +259,7 @@ impl SpoofingScenario {
             OWNERLESS => match self.evidence.executed_since(entry_seq, side_executions.last, owner) {
                 Some(executed) => executed,
                 None => {
-                    self.metrics.bound_hit += 1;
+                    self.bound_hit += 1;
                     return None;
                 }
             },
@@ -317,7 +271,7 @@ impl SpoofingScenario {
                 owner,
             },
         };
-        let now = input.event.ts_event();
+        let now = input.ts;
         let limits = &self.limits;
         let fires = limits.is_short(order.entry_ts, now)
             && limits.is_pulled(side_executions.last_ts, now)
@@ -401,21 +355,20 @@ impl SpoofingScenario {
 }
 
 impl Scenario for SpoofingScenario {
-    fn def(&self) -> &'static ScenarioDef {
-        &DEF
-    }
-
     #[inline]
     fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
-        self.metrics.events += 1;
         match (input.event.kind(), input.order) {
-            (EventKind::Exec, _) => self.on_exec(input),
+            (EventKind::Exec, _) => self.on_exec(input, out),
             (EventKind::OrderNew, Some(touched)) => self.on_entry(input, touched),
             (EventKind::OrderCancel, Some(touched)) => self.on_cancel(input, touched, out),
-            // Without a venue it cannot be found which one it is.
-            (EventKind::OrderCancel, None) if input.event.venue() == 0 => self.metrics.missing += 1,
             // An order that was never seen is never live.
             _ => {}
+        }
+    }
+
+    fn on_venue_change(&mut self, input: &ScenarioInput<'_, '_>) {
+        if let (EventKind::OrderCancel, Some(touched)) = (input.event.kind(), input.order) {
+            self.drop_suspect(touched.slot as usize);
         }
     }
 
@@ -429,7 +382,8 @@ impl Scenario for SpoofingScenario {
     }
 
     fn metrics(&self) -> ScenarioMetrics {
-        ScenarioMetrics { held_entries: self.by_key.len() as u64, ..self.metrics }
+        let held_entries = self.by_key.len() as u64;
+        ScenarioMetrics { bound_hit: self.bound_hit, held_entries, ..ScenarioMetrics::default() }
     }
 }
 
@@ -439,6 +393,18 @@ impl Scenario for SpoofingScenario {
 fn account_and_opposite(order: &OrderState, owner: u32) -> Option<(AccountKey, usize)> {
     let is_complete = owner != 0 && order.instr.0 != 0 && matches!(order.side, 1 | 2);
     is_complete.then(|| ((owner, order.venue, order.instr), usize::from(2 - order.side)))
+}
+
+/// Returns the first field that an order or an execution lacks.
+#[cold]
+fn lacking(owner: u32, instr: InstrumentId, side: u8, qty: Option<Decimal>) -> EventField {
+    match () {
+        () if owner == 0 => EventField::Owner,
+        () if instr.0 == 0 => EventField::Instr,
+        () if !matches!(side, 1 | 2) => EventField::Side,
+        () if qty.is_none() => EventField::Qty,
+        () => EventField::Oid,
+    }
 }
 
 /// The parameters, ready for exact arithmetic.

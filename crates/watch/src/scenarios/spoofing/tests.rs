@@ -1,4 +1,4 @@
-use super::DEF;
+use super::ID;
 use crate::twin::naive::stream::{Op, SILENT, hold, hold_reset, step};
 use proptest::prelude::*;
 use unitape_model::EventKind;
@@ -80,11 +80,11 @@ fn op() -> impl Strategy<Value = Op> {
 /// could count an execution too many or too few.
 #[test]
 fn agrees_with_its_slow_twin() {
-    hold(DEF.id, PARAMS, 6_000, 60, op);
+    hold(ID, PARAMS, 6_000, 60, op);
 }
 
 /// Whatever was seen before a reset must not be seen after it.
 #[test]
 fn a_reset_leaves_nothing() {
-    hold_reset(DEF.id, PARAMS, op);
+    hold_reset(ID, PARAMS, op);
 }

@@ -14,6 +14,7 @@
 
 use super::{ExecutionLeg, WashTradeLimits};
 use crate::parties::OwnerGroups;
+use crate::state::{state_value, watch_state};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
 use unitape_model::{InstrumentId, UnixNanos};
@@ -40,7 +41,7 @@ struct LegCell {
     over_ts: UnixNanos,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct LegCellKey {
     group: u32,
     instr: InstrumentId,
@@ -73,6 +74,14 @@ pub(super) struct LegLog {
     pub expired: u64,
     pub bound_hit: u64,
 }
+
+state_value!(LoggedLeg { leg, cell, before, after });
+state_value!(LegCell { key, first, last, from, over_ts });
+state_value!(LegCellKey { group, instr, side, px, qty });
+watch_state!(LegLog {
+    log, base, cells, free, by_key, waiting, parties_changes, forgotten_ts, expired, bound_hit
+    | max, px_grid, qty_grid,
+});
 
 impl LegLog {
     pub fn new(limits: &WashTradeLimits, max: usize) -> Self {

@@ -1,7 +1,7 @@
 //! The legs of matches that may make a self match, match by match.
 //!
 //! ```text
-//!   match (venue, instrument, id)   ┌ two legs ┐ ┌ two legs ┐ …      as many as an auction prints
+//!   match (venue, …, day, id)       ┌ two legs ┐ ┌ two legs ┐ …      as many as an auction prints
 //!   bought = sold: complete         forgotten before those that are not
 //! ```
 //!
@@ -11,11 +11,18 @@
 use super::ExecutionLeg;
 use crate::ids::IdKey;
 use crate::parties::OwnerGroups;
+use crate::state::{state_value, watch_state};
 use crate::table::{BoundedTable, EntryRank};
-use unitape_model::InstrumentId;
+use unitape_model::{CivilDate, InstrumentId};
 
-/// Venue, instrument, id.
-pub(super) type MatchKey = (u16, InstrumentId, IdKey);
+/// What makes a match: its id comes again at other venues, in other instruments and on other days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MatchKey {
+    pub venue: u16,
+    pub instr: InstrumentId,
+    pub session_date: CivilDate,
+    pub id: IdKey,
+}
 
 /// Legs of one match at most; later ones do not wait.
 pub const LEGS_PER_MATCH_MAX: u32 = 1 << 10;
@@ -67,6 +74,12 @@ pub(super) struct MatchTable {
     /// Legs that did not wait because their match had too many.
     pub bound_hit: u64,
 }
+
+state_value!(MatchKey { venue, instr, session_date, id });
+state_value!(WaitingLeg { leg, number, consumed });
+state_value!(NetQuantity { mantissa, exponent });
+state_value!(LegPair { legs, count, complete, net, alerted });
+watch_state!(MatchTable { table, bound_hit });
 
 impl MatchTable {
     /// Makes a table of at most `max` pairs.

@@ -4,13 +4,13 @@
 //!
 //! - *Legs are consumed once*: an execution is evidence of at most one alert, of either arm. A leg that a
 //!   round trip has used no longer makes a self match, and the other way round.
-//! - *Two legs* of a match are executions on opposite sides with the same match id, venue and instrument. The later one
+//! - *Two legs* of a match are executions on opposite sides with the same match id, venue, instrument and session date. The later one
 //!   decides, with the earliest of the others that is of the same group; a match gives one alert. There is no window
 //!   between the legs of a match: they wait ([`WAITING_MAX`] pairs at most, [`LEGS_PER_MATCH_MAX`] legs of one match; those
 //!   of matches in which as much was bought as sold are forgotten first).
 //! - *Same group* is judged when the alert would be given, with all `party` events up to then.
-//! - *Different match id*: ids of two venues are never the same, and an execution without one differs from
-//!   all others.
+//! - *Different match id*: ids of two venues or two session dates are never the same, and an execution without one
+//!   differs from all others.
 //! - *Earliest* is by sequence. Time may go back within a stream: the window is taken literally, from the
 //!   time of the event at hand, so an execution stamped later than that is not in it. An execution is
 //!   forgotten when two later ones in a row are two windows ahead of it and of all that are still kept from
@@ -25,65 +25,26 @@ mod matches;
 mod tests;
 
 use crate::alert::Alert;
-use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 use crate::exact::{BILLION, at_most, times};
 use crate::ids::IdKey;
 use crate::kept::OptionalPosition;
+use crate::missing::MissingValue;
 use crate::orders::quantity;
 use crate::params::ScenarioParams;
 use crate::parties::OwnerGroups;
-use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput};
+use crate::state::{state_value, watch_state};
+use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
 use legs::LegLog;
-use matches::MatchTable;
+use matches::{MatchKey, MatchTable};
 use serde_json::json;
 use unitape_model::{Decimal, EventField, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
-/// Definition of the scenario.
-pub static DEF: ScenarioDef = ScenarioDef {
-    id: "wash_trade",
-    title: "Wash trade / self match / offsetting round trip",
-    class: ConductClass::Manipulation,
-    inputs: &[EventKind::Exec],
-    needs: &[SharedStateKind::Orders],
-    key: &["group", "instr"],
-    params: &[
-        ParamDef {
-            name: "window_ms",
-            default: "60000",
-            unit: "ms",
-            param_type: ParamType::UpTo(1_000_000_000_000),
-            description: "a round trip closes less than this after it began",
-        },
-        ParamDef {
-            name: "px_tol_bps",
-            default: "5",
-            unit: "bps of the earlier price",
-            param_type: ParamType::Tolerance,
-            description: "prices of a round trip differ by at most this",
-        },
-        ParamDef {
-            name: "qty_tol_pct",
-            default: "10",
-            unit: "% of the earlier quantity",
-            param_type: ParamType::Tolerance,
-            description: "quantities of a round trip differ by at most this",
-        },
-    ],
-    trigger: "Compare beneficial group (party map; default = owner). Arm self_match: both legs of one match_id have \
-              the same group and opposite sides. Arm round_trip: exec e meets the earliest unconsumed exec f of the \
-              same group+instrument (any venue), opposite side, different match_id, f.ts in (e.ts-window,e.ts], |px \
-              diff|*10000<=px_tol_bps*f.px, |qty diff|*100<=qty_tol_pct*f.qty. Legs are consumed once.",
-    clarified: "self_match is decided when the second leg arrives; earliest means the earliest exec that satisfies \
-                all conditions. group defaults to owner. A match_id may have more than two legs (auction prints): any \
-                two legs on opposite sides with the same beneficial owner are a self_match, decided when the later of \
-                the two arrives, one alert per match_id, venue and instrument.",
-    regulation: &[
-        "MAR Art. 12(1)(a)",
-        "Del. Reg. (EU) 2016/522 Annex II (wash trades)",
-        "CEA s.4c(a)(1)-(2)",
-        "FINRA 5210.02 (self-trades) / 6140",
-    ],
-};
+/// The name of the scenario.
+pub const ID: &str = "wash_trade";
+/// The kinds of events that it judges.
+pub const INPUTS: &[EventKind] = &[EventKind::Exec];
+/// The shared state that it needs.
+pub const NEEDS: &[SharedStateKind] = &[SharedStateKind::Orders, SharedStateKind::SessionDates];
 
 /// Executions kept for round trips at most; the oldest is forgotten first.
 pub const LEGS_MAX: usize = 1 << 20;
@@ -102,10 +63,9 @@ struct ExecutionLeg {
     position: OptionalPosition,
     owner: u32,
     instr: InstrumentId,
-    venue: u16,
     /// 0 buy, 1 sell.
     side: u8,
-    id: Option<IdKey>,
+    match_key: Option<MatchKey>,
 }
 
 /// The scenario.
@@ -113,10 +73,11 @@ pub struct WashTradeScenario {
     limits: WashTradeLimits,
     legs: LegLog,
     matches: MatchTable,
-    /// Time of the execution before.
-    last_ts: UnixNanos,
-    metrics: ScenarioMetrics,
+    late: u64,
 }
+
+state_value!(ExecutionLeg { ts, px, qty, seq, position, owner, instr, side, match_key });
+watch_state!(WashTradeScenario { legs, matches, late | limits });
 
 impl WashTradeScenario {
     /// Makes the scenario with empty state.
@@ -125,13 +86,7 @@ impl WashTradeScenario {
     }
 
     fn bounded(limits: WashTradeLimits, legs_max: usize, waiting_max: usize) -> Self {
-        Self {
-            legs: LegLog::new(&limits, legs_max),
-            limits,
-            matches: MatchTable::new(waiting_max),
-            last_ts: UnixNanos(i64::MAX),
-            metrics: ScenarioMetrics::default(),
-        }
+        Self { legs: LegLog::new(&limits, legs_max), limits, matches: MatchTable::new(waiting_max), late: 0 }
     }
 
     /// Finds and consumes the leg that makes an alert with `e`. Also returns the name of the rule that matched.
@@ -139,13 +94,12 @@ impl WashTradeScenario {
         &mut self,
         e: &ExecutionLeg,
         parties: &OwnerGroups,
+        expiry_ts: UnixNanos,
     ) -> Option<(ExecutionLeg, &'static str)> {
-        // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
-        let now = e.ts.min(std::mem::replace(&mut self.last_ts, e.ts));
-        self.legs.expire(now, &self.limits);
+        self.legs.expire(expiry_ts, &self.limits);
         self.legs.follow(parties);
         let group = parties.group(e.owner);
-        let key = e.id.map(|id| (e.venue, e.instr, id));
+        let key = e.match_key;
         if let Some((number, first)) = key.and_then(|key| self.matches.take_opposite_leg(&key, e, parties)) {
             key.into_iter().for_each(|key| self.matches.add(&key, e, None));
             self.legs.consume(number);
@@ -153,11 +107,11 @@ impl WashTradeScenario {
         }
         // Something was forgotten that may belong into its window.
         let after = i128::from(e.ts.0) - self.limits.window_ns;
-        self.metrics.late += u64::from(i128::from(self.legs.forgotten_ts.0) > after);
+        self.late += u64::from(i128::from(self.legs.forgotten_ts.0) > after);
         if let Some((number, f)) = self.legs.find(group, e, &self.limits) {
             self.legs.consume(number);
-            if let Some(id) = f.id {
-                self.matches.consume(&(f.venue, f.instr, id), number);
+            if let Some(key) = &f.match_key {
+                self.matches.consume(key, number);
             }
             key.into_iter().for_each(|key| self.matches.add(&key, e, None));
             return Some((f, "round_trip"));
@@ -171,19 +125,13 @@ impl WashTradeScenario {
 }
 
 impl Scenario for WashTradeScenario {
-    fn def(&self) -> &'static ScenarioDef {
-        &DEF
-    }
-
     #[inline]
     fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
-        self.metrics.events += 1;
-        let Some(e) = leg(input) else {
-            self.metrics.missing += 1;
-            return;
+        let e = match leg(input) {
+            Ok(e) => e,
+            Err(field) => return out.missing(MissingValue::Field(field)),
         };
-        if let Some((f, arm)) = self.find_alert_leg(&e, input.context.parties) {
-            self.metrics.alerts += 1;
+        if let Some((f, arm)) = self.find_alert_leg(&e, input.context.parties, input.context.expiry_ts) {
             out.alert(alert(&e, &f, arm, input));
         }
     }
@@ -191,7 +139,6 @@ impl Scenario for WashTradeScenario {
     fn reset(&mut self) {
         self.legs.clear();
         self.matches.clear();
-        self.last_ts = UnixNanos(i64::MAX);
     }
 
     fn metrics(&self) -> ScenarioMetrics {
@@ -199,30 +146,39 @@ impl Scenario for WashTradeScenario {
             expired: self.legs.expired,
             bound_hit: self.legs.bound_hit + self.matches.forgotten(),
             held_entries: (self.legs.len() + self.matches.len()) as u64,
-            ..self.metrics
+            late: self.late,
+            ..ScenarioMetrics::default()
         }
     }
 }
 
-/// Makes a leg of the execution in `input`, if the execution has all needed values.
+/// Makes a leg of the execution in `input`. The error is the first field that it lacks.
 #[inline]
-fn leg(input: &ScenarioInput<'_, '_>) -> Option<ExecutionLeg> {
-    let record = input.record?;
-    let qty = quantity(record).filter(|q| q.mantissa() > 0)?;
-    let px = Price(record.px.get()).as_option()?;
-    let (instr, side) = (InstrumentId(record.common.instrument.get()), record.side());
-    let is_complete = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
-    is_complete.then(|| ExecutionLeg {
-        ts: UnixNanos(record.common.ts_event.get()),
+fn leg(input: &ScenarioInput<'_, '_>) -> Result<ExecutionLeg, EventField> {
+    let Some(record) = input.record else { return Err(EventField::Oid) };
+    let require = |is_there: bool, field| if is_there { Ok(()) } else { Err(field) };
+    let qty = quantity(record).filter(|q| q.mantissa() > 0).ok_or(EventField::Qty)?;
+    let px = Price(record.px.get()).as_option().ok_or(EventField::Px)?;
+    require(input.instr.0 != 0, EventField::Instr)?;
+    require(input.owner != 0, EventField::Owner)?;
+    require(matches!(input.side, 1 | 2), EventField::Side)?;
+    let id = IdKey::from_slot(input.event, EventField::MatchId, &record.id2);
+    let key = id.zip(input.session_date).map(|(id, session_date)| MatchKey {
+        venue: input.venue,
+        instr: input.instr,
+        session_date,
+        id,
+    });
+    Ok(ExecutionLeg {
+        ts: input.ts,
         px: px.0,
         qty,
         seq: input.context.seq,
         position: input.context.kept_position(),
         owner: input.owner,
-        instr,
-        venue: record.common.venue.get(),
-        side: side - 1,
-        id: IdKey::from_slot(input.event, EventField::MatchId, &record.id2),
+        instr: input.instr,
+        side: input.side - 1,
+        match_key: key,
     })
 }
 
@@ -238,7 +194,7 @@ fn alert(e: &ExecutionLeg, f: &ExecutionLeg, arm: &'static str, input: &Scenario
         ("group", context.name(NameKind::Owner, group)),
         ("instr", context.name(NameKind::Instrument, e.instr.0)),
     ];
-    Alert::new(DEF.id, input.event.ts_event(), e.seq, key, detail)
+    Alert::new(ID, e.ts, e.seq, key, detail)
 }
 
 /// The parameters, ready for exact arithmetic.
@@ -271,7 +227,7 @@ impl WashTradeLimits {
     #[inline]
     fn is_round_trip(&self, e: &ExecutionLeg, f: &ExecutionLeg) -> bool {
         let age = i128::from(e.ts.0) - i128::from(f.ts.0);
-        let same_match = e.venue == f.venue && e.id.is_some() && e.id == f.id;
+        let same_match = e.match_key.is_some() && e.match_key == f.match_key;
         (0..self.window_ns).contains(&age)
             && !same_match
             && self.px_near(e.px, f.px)

@@ -1,8 +1,11 @@
 use super::*;
 use crate::orders::OrderTable;
 use crate::params::ParamOverlay;
+use crate::scenarios;
 use crate::twin::naive::stream::{Op, SILENT, arena, hold, hold_reset, names, step};
+use crate::watch::input_of;
 use proptest::prelude::*;
+use unitape_model::records::OrderRecord;
 use unitape_model::{Event, frames};
 
 const PARAMS: &str = r#"{"window_ms":10}"#;
@@ -52,7 +55,7 @@ fn op() -> impl Strategy<Value = Op> {
 /// Cells, chains and legs removed from their middle against plain search; a broken chain loses or doubles alerts.
 #[test]
 fn agrees_with_its_slow_twin() {
-    hold(DEF.id, PARAMS, 4_000, 60, op);
+    hold(ID, PARAMS, 4_000, 60, op);
 }
 
 /// Tolerances of nothing and of everything put all into cells of one number, or of all.
@@ -62,14 +65,14 @@ fn agrees_with_its_slow_twin_at_any_tolerance() {
         [("0", "0"), ("0.000000001", "29.9"), ("2500", "30"), ("5000", "50"), ("10000", "1000000000")]
     {
         let params = format!(r#"{{"window_ms":10,"px_tol_bps":"{px}","qty_tol_pct":"{qty}"}}"#);
-        hold(DEF.id, &params, 500, 60, op);
+        hold(ID, &params, 500, 60, op);
     }
 }
 
 /// Whatever was seen before a reset must not be seen after it.
 #[test]
 fn a_reset_leaves_nothing() {
-    hold_reset(DEF.id, PARAMS, op);
+    hold_reset(ID, PARAMS, op);
 }
 
 proptest! {
@@ -78,8 +81,8 @@ proptest! {
     /// However many executions come, what is kept stays within its bound and in order.
     #[test]
     fn bounds_hold(ops in proptest::collection::vec(op(), 0..80)) {
-        let overlay = ParamOverlay::parse(PARAMS, Some(DEF.id)).unwrap();
-        let params = ScenarioParams::resolve(&DEF, &[&overlay]);
+        let overlay = ParamOverlay::parse(PARAMS, Some(ID)).unwrap();
+        let params = ScenarioParams::resolve(scenarios::find(ID).unwrap(), &[&overlay]);
         let mut small = WashTradeScenario::bounded(WashTradeLimits::new(&params), 3, 2);
         let (arena, names, mut parties) = (arena(&ops), names(), OwnerGroups::default());
         for ((_, _, frame), seq) in frames(&arena).zip(1..) {
@@ -87,17 +90,21 @@ proptest! {
             match event.kind() {
                 EventKind::Party => parties.on_party(&event),
                 EventKind::Exec => {
-                    let record = unitape_model::records::OrderRecord::from_event(&event).unwrap();
                     let market = crate::MarketState::default();
+                    let orders = OrderTable::new();
                     let context = crate::ScenarioContext {
-                        seq, position: None, names: &names, parties: &parties, orders: &OrderTable::new(), market: &market,
+                        seq,
+                        position: None,
+                        expiry_ts: event.ts_event(),
+                        names: &names,
+                        parties: &parties,
+                        orders: &orders,
+                        market: &market,
                     };
-                    let owner = record.owner.get();
-                    let input = ScenarioInput {
-                        event: &event, record: Some(record), order: None, owner, trader: 0, algo: 0, context: &context,
-                    };
-                    if let Some(e) = leg(&input) {
-                        small.find_alert_leg(&e, &parties);
+                    let record = OrderRecord::from_event(&event);
+                    let input = input_of(&event, event.ts_event(), record, None, None, &context);
+                    if let Ok(e) = leg(&input) {
+                        small.find_alert_leg(&e, &parties, context.expiry_ts);
                     }
                 }
                 _ => {}
@@ -111,7 +118,7 @@ proptest! {
 /// A market maker's book of legs that all just miss was once searched from end to end for each execution.
 #[test]
 fn legs_that_cannot_meet_are_not_looked_at() {
-    let params = ScenarioParams::resolve(&DEF, &[]);
+    let params = ScenarioParams::resolve(scenarios::find(ID).unwrap(), &[]);
     let mut fast = WashTradeScenario::new(&params);
     let leg = |n: u64, side: u8, px: i64| ExecutionLeg {
         ts: UnixNanos(n as i64),
@@ -121,20 +128,20 @@ fn legs_that_cannot_meet_are_not_looked_at() {
         position: OptionalPosition::NONE,
         owner: 1,
         instr: InstrumentId(1),
-        venue: 1,
         side,
-        id: None,
+        match_key: None,
     };
     let parties = OwnerGroups::default();
     let count = 200_000;
     for n in 0..count {
         // Buys around 100 and sells around 101: in a plain queue each would pass all of the other side, 10^10 looks.
         let px = if n % 2 == 0 { 100_000_000_000 } else { 101_000_000_000 };
-        assert!(fast.find_alert_leg(&leg(n, (n % 2) as u8, px), &parties).is_none());
+        assert!(fast.find_alert_leg(&leg(n, (n % 2) as u8, px), &parties, UnixNanos(n as i64)).is_none());
     }
     assert_eq!(fast.legs.len(), count as usize);
     assert_eq!(
-        fast.find_alert_leg(&leg(count, 1, 100_000_000_000), &parties).map(|(f, arm)| (f.seq, arm)),
+        fast.find_alert_leg(&leg(count, 1, 100_000_000_000), &parties, UnixNanos(count as i64))
+            .map(|(f, arm)| (f.seq, arm)),
         Some((0, "round_trip"))
     );
 }
@@ -146,7 +153,8 @@ fn quantities_are_compared_exactly() {
         let overlay =
             ParamOverlay::parse(&format!(r#"{{"qty_tol_pct":"{tol}"}}"#), Some("wash_trade")).unwrap();
         let d = |t: &str| Decimal::parse(t.as_bytes()).unwrap();
-        WashTradeLimits::new(&ScenarioParams::resolve(&DEF, &[&overlay])).qty_near(d(e), d(f))
+        WashTradeLimits::new(&ScenarioParams::resolve(scenarios::find(ID).unwrap(), &[&overlay]))
+            .qty_near(d(e), d(f))
     };
     let (huge, tiny) =
         ("9223372036854775807000000000000000000000000000000", "0.000000000000000000000000000001");

@@ -1,9 +1,11 @@
 //! Everything that happened, in plain fields, and nothing forgotten.
 
 use crate::exact::QuantitySum;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use unitape_model::{
-    Decimal, Event, EventField, EventKind, EventValue, InlineId, InstrumentId, Price, UnixNanos,
+    Amount, Calendar, CivilDate, Decimal, Dictionary, Event, EventField, EventKind, EventValue, InlineId,
+    InstrumentId, NameKind, Price, UnixNanos, flags,
 };
 
 /// An id in its original form.
@@ -14,12 +16,14 @@ pub enum Id {
     Text(Vec<u8>),
 }
 
-/// An event, each field by its name.
+/// An event, each field by its name. A cancel or an execution has the instrument and the side of its order if it names none.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Happened {
     pub seq: u64,
+    /// The time at which it counts.
     pub ts: UnixNanos,
+    /// `clock` for a cancel or an execution that names no venue: time passes, and nothing else.
     pub kind: EventKind,
     pub instr: Option<InstrumentId>,
     pub venue: Option<u32>,
@@ -32,6 +36,7 @@ pub struct Happened {
     pub left: Option<Decimal>,
     /// The reduction of an order.
     pub qty_reduced: Option<Decimal>,
+    pub reason: Option<String>,
     /// Its own; see [`History::owner`].
     pub owner: Option<u32>,
     /// Its own; see [`History::trader`].
@@ -43,14 +48,193 @@ pub struct Happened {
     pub ask_qty: Option<Decimal>,
     pub partial: bool,
     pub tick: Option<Price>,
+    /// The session date of its venue.
+    pub session_date: CivilDate,
+    /// All of its fields. A flag set has the names of the flags that are set.
+    pub fields: BTreeMap<EventField, FieldValue>,
+}
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum FieldValue {
+    Name(NameKind, u32),
+    Names(NameKind, Vec<u32>),
+    Price(Price),
+    Decimal(Decimal),
+    Amount(Amount),
+    Id(Id),
+    Text(String),
+    Bool(bool),
+    UInt(u64),
+    Time(UnixNanos),
+    Date(CivilDate),
+    Flags(Vec<&'static str>),
+    /// A form that no scenario reads.
+    Other,
+}
+
+impl Happened {
+    /// Returns whether the venue, and not the trader, made this cancel or amend.
+    pub fn is_of_venue(&self) -> bool {
+        let reasons: &[&str] = match self.kind {
+            EventKind::OrderCancel => &["expired", "done_for_day", "rejected"],
+            EventKind::OrderAmend => &["restated", "suspended", "trade_cancel", "trade_correct"],
+            _ => &[],
+        };
+        self.reason.as_deref().is_some_and(|reason| reasons.contains(&reason))
+    }
+
+    /// Returns the id of the name in a field.
+    pub fn name(&self, field: EventField) -> Option<u32> {
+        match self.fields.get(&field)? {
+            FieldValue::Name(_, id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Returns the ids of the names in a field; none if the field is missing.
+    pub fn names(&self, field: EventField) -> &[u32] {
+        match self.fields.get(&field) {
+            Some(FieldValue::Names(_, ids)) => ids,
+            _ => &[],
+        }
+    }
+
+    /// Returns the price in a field.
+    pub fn price(&self, field: EventField) -> Option<Price> {
+        match self.fields.get(&field)? {
+            FieldValue::Price(px) => Some(*px),
+            _ => None,
+        }
+    }
+
+    /// Returns the decimal in a field.
+    pub fn decimal(&self, field: EventField) -> Option<Decimal> {
+        match self.fields.get(&field)? {
+            FieldValue::Decimal(decimal) => Some(*decimal),
+            _ => None,
+        }
+    }
+
+    /// Returns the amount in a field.
+    pub fn amount(&self, field: EventField) -> Option<Amount> {
+        match self.fields.get(&field)? {
+            FieldValue::Amount(amount) => Some(*amount),
+            _ => None,
+        }
+    }
+
+    /// Returns the id in a field.
+    pub fn id(&self, field: EventField) -> Option<&Id> {
+        match self.fields.get(&field)? {
+            FieldValue::Id(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns the text or the code word in a field.
+    pub fn text(&self, field: EventField) -> Option<&str> {
+        match self.fields.get(&field)? {
+            FieldValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the whole number in a field.
+    pub fn uint(&self, field: EventField) -> Option<u64> {
+        match self.fields.get(&field)? {
+            FieldValue::UInt(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns the time in a field.
+    pub fn time(&self, field: EventField) -> Option<UnixNanos> {
+        match self.fields.get(&field)? {
+            FieldValue::Time(ts) => Some(*ts),
+            _ => None,
+        }
+    }
+
+    /// Returns the date in a field.
+    pub fn date(&self, field: EventField) -> Option<CivilDate> {
+        match self.fields.get(&field)? {
+            FieldValue::Date(date) => Some(*date),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a flag is set in a field of flags.
+    pub fn has_flag(&self, field: EventField, flag: &str) -> bool {
+        matches!(self.fields.get(&field), Some(FieldValue::Flags(flags)) if flags.contains(&flag))
+    }
+
+    /// Returns whether it is a message of the trader about an order.
+    pub fn is_message(&self) -> bool {
+        matches!(self.kind, EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel)
+            && !self.is_of_venue()
+    }
+}
+
+/// An order according to some of its events.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Order<'a> {
+    /// Its `order_new`, if it was seen.
+    pub new: Option<&'a Happened>,
+    pub instr: Option<InstrumentId>,
+    pub side: Option<char>,
+    pub qty: Option<Decimal>,
+    pub px: Option<Price>,
+    pub executed: QuantitySum,
+    pub is_cancelled: bool,
+    pub owner: Option<u32>,
+    pub trader: Option<u32>,
+}
+
+impl Order<'_> {
+    /// Implements "live = seen new, not cancelled, leaves > 0".
+    pub fn is_live(&self) -> bool {
+        let leaves = self.qty.is_some_and(|qty| self.executed < QuantitySum::from_decimal(qty));
+        self.new.is_some() && !self.is_cancelled && leaves
+    }
+}
+
+/// A public print, as it counts now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Print {
+    /// Of the trade that printed it.
+    pub seq: u64,
+    pub ts: UnixNanos,
+    pub px: Price,
+    pub qty: Decimal,
+    /// It counts in volumes alone.
+    pub no_last: bool,
+}
+
+/// Best bid and offer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Best {
+    pub bid: Option<Price>,
+    pub bid_qty: Option<Decimal>,
+    pub ask: Option<Price>,
+    pub ask_qty: Option<Decimal>,
+    /// Of the last `bbo`.
+    pub ts: UnixNanos,
+    pub seq: u64,
 }
 
 /// All events up to now, in the order they came.
-#[derive(Default)]
 pub struct History {
+    calendar: Arc<Calendar>,
     events: Vec<Happened>,
     /// Owner and trader of each, inherited where that is due.
     whose: Vec<(Option<u32>, Option<u32>)>,
+    /// The latest time of an event whose time is believed.
+    latest: Option<UnixNanos>,
     // Only so that a search need not look at all of them.
     by_order: HashMap<(Option<u32>, Id), Vec<usize>>,
     by_owner: HashMap<u32, Vec<usize>>,
@@ -60,21 +244,53 @@ pub struct History {
 }
 
 impl History {
-    pub(crate) fn push(&mut self, event: &Event<'_>, seq: u64) {
-        let now = read(event, seq);
-        let at = self.events.len();
-        let inherits = matches!(now.kind, EventKind::OrderCancel | EventKind::Exec);
-        let of_order = |said: fn(&Happened) -> Option<u32>| {
-            said(&now).or_else(|| self.life(&now).find_map(said).filter(|_| inherits))
-        };
-        let (owner, trader) = (of_order(|e| e.owner), of_order(|e| e.trader));
-        if let Some(oid) = &now.oid {
-            self.by_order.entry((now.venue, oid.clone())).or_default().push(at);
+    /// Makes a history without events.
+    pub fn new(calendar: Arc<Calendar>) -> Self {
+        Self {
+            calendar,
+            events: Vec::new(),
+            whose: Vec::new(),
+            latest: None,
+            by_order: HashMap::new(),
+            by_owner: HashMap::new(),
+            by_trader: HashMap::new(),
+            by_instr: HashMap::new(),
+            by_kind: HashMap::new(),
         }
-        owner.into_iter().for_each(|o| self.by_owner.entry(o).or_default().push(at));
-        trader.into_iter().for_each(|t| self.by_trader.entry(t).or_default().push(at));
-        now.instr.into_iter().for_each(|i| self.by_instr.entry(i).or_default().push(at));
-        self.by_kind.entry(now.kind).or_default().push(at);
+    }
+
+    pub(crate) fn push(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary) {
+        // "An event flagged clock_ahead counts at the latest believed time."
+        let ts = match (event.header().flags() & flags::CLOCK_AHEAD, self.latest) {
+            (0, latest) => {
+                self.latest = latest.max(Some(event.ts_event()));
+                event.ts_event()
+            }
+            (_, latest) => latest.unwrap_or(event.ts_event()),
+        };
+        let mut now = read(event, seq, ts);
+        let venue = now.venue.and_then(|venue| names.name(NameKind::Venue, venue)).unwrap_or_default();
+        now.session_date = self.calendar.session_date(venue, ts).0;
+        let inherits = matches!(now.kind, EventKind::OrderCancel | EventKind::Exec);
+        // "A cancel or execution that names no venue is missing; without instrument or side it has those of its order."
+        if inherits && now.venue.is_none() {
+            now.kind = EventKind::Clock;
+        }
+        let order = self.order_before(&now).filter(|_| inherits);
+        let (owner, trader) = match &order {
+            Some(order) => (now.owner.or(order.owner), now.trader.or(order.trader)),
+            None => (now.owner, now.trader),
+        };
+        let (instr, side) = order.map_or((None, None), |order| (order.instr, order.side));
+        (now.instr, now.side) = (now.instr.or(instr), now.side.or(side));
+        let index = self.events.len();
+        if let Some(oid) = now.oid.clone().filter(|_| now.kind != EventKind::Clock) {
+            self.by_order.entry((now.venue, oid)).or_default().push(index);
+        }
+        owner.into_iter().for_each(|o| self.by_owner.entry(o).or_default().push(index));
+        trader.into_iter().for_each(|t| self.by_trader.entry(t).or_default().push(index));
+        now.instr.into_iter().for_each(|i| self.by_instr.entry(i).or_default().push(index));
+        self.by_kind.entry(now.kind).or_default().push(index);
         self.whose.push((owner, trader));
         self.events.push(now);
     }
@@ -115,12 +331,108 @@ impl History {
         self.at(self.by_instr.get(&instr))
     }
 
-    /// Returns the events that made or changed the order of `event` before it, first event first. The list starts at
-    /// the latest `order_new`, or at the first event if there is no `order_new`. It leaves executions and cancels out.
-    fn life(&self, event: &Happened) -> impl Iterator<Item = &Happened> {
-        let all = self.of_order(event);
-        let shapes = |e: &&Happened| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend);
-        all.into_iter().filter(shapes)
+    /// Returns the beneficial group of an owner: that of the last `party` event of the owner, or the owner alone.
+    pub fn group(&self, owner: u32) -> u32 {
+        let party = self.of_owner(owner).find(|e| e.kind == EventKind::Party);
+        party.and_then(|party| party.group).unwrap_or(owner)
+    }
+
+    /// Returns the best bid and offer of a venue and instrument according to the `bbo` events before `seq`. A partial `bbo`
+    /// states only the sides that it names; a quantity of zero states that the side is empty.
+    pub fn best_before(&self, venue: Option<u32>, instr: InstrumentId, seq: u64) -> Option<Best> {
+        let mut quotes: Vec<&Happened> = self
+            .of_instr(instr)
+            .filter(|e| e.kind == EventKind::Bbo && e.venue == venue && e.seq < seq)
+            .collect();
+        quotes.reverse();
+        let mut best: Option<Best> = None;
+        for e in quotes {
+            let side = |px: Option<Price>,
+                        qty: Option<Decimal>,
+                        before: Option<(Option<Price>, Option<Decimal>)>| {
+                let is_stated = !e.partial || px.is_some() || qty.is_some_and(|qty| qty.mantissa() <= 0);
+                if is_stated { (px, qty) } else { before.unwrap_or_default() }
+            };
+            let (bid, bid_qty) = side(e.bid, e.bid_qty, best.map(|best| (best.bid, best.bid_qty)));
+            let (ask, ask_qty) = side(e.ask, e.ask_qty, best.map(|best| (best.ask, best.ask_qty)));
+            best = Some(Best { bid, bid_qty, ask, ask_qty, ts: e.ts, seq: e.seq });
+        }
+        best
+    }
+
+    /// Returns the public prints of an instrument before `seq` that count, in the order of their trades: at one venue, or over
+    /// all venues if `venue` is `None`. A cancelled print does not count; a corrected one counts with its new price and quantity.
+    pub fn prints_before(&self, instr: InstrumentId, venue: Option<u32>, seq: u64) -> Vec<Print> {
+        let mut trades: Vec<&Happened> = self
+            .of_instr(instr)
+            .filter(|e| e.kind == EventKind::Trade && e.seq < seq)
+            .filter(|e| venue.is_none() || e.venue == venue)
+            .collect();
+        trades.reverse();
+        let mut prints: Vec<(&Happened, Print)> = Vec::new();
+        for e in trades {
+            let (Some(px), Some(qty)) = (e.px, e.qty) else { continue };
+            let no_last = e.has_flag(EventField::TradeFlags, "no_last");
+            let print = Print { seq: e.seq, ts: e.ts, px, qty, no_last };
+            let Some(action) = e.text(EventField::Action).filter(|action| *action != "new") else {
+                prints.push((e, print));
+                continue;
+            };
+            // "the trade of that venue, instrument and match_id", which belongs to its session date
+            let is_meant = |(t, _): &(&Happened, Print)| {
+                e.match_id.is_some()
+                    && (&t.match_id, t.venue, t.session_date) == (&e.match_id, e.venue, e.session_date)
+            };
+            let Some(index) = prints.iter().rposition(is_meant) else { continue };
+            match action {
+                "cancel" => _ = prints.remove(index),
+                _ => (prints[index].1.px, prints[index].1.qty) = (px, qty),
+            }
+        }
+        prints.into_iter().map(|(_, print)| print).collect()
+    }
+
+    /// Returns the last value that the `ref` events of an instrument before `seq` give a field.
+    pub fn reference_before(&self, instr: InstrumentId, field: EventField, seq: u64) -> Option<&FieldValue> {
+        let refs = self.of_instr(instr).filter(|e| e.kind == EventKind::Ref && e.seq < seq);
+        refs.filter_map(|e| e.fields.get(&field)).next()
+    }
+
+    /// Returns the order of `event` according to the events before it. Returns `None` if no event shaped it.
+    pub fn order_before(&self, event: &Happened) -> Option<Order<'_>> {
+        let life = self.of_order(event);
+        let first = life.iter().find(|e| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend))?;
+        let mut order = Order {
+            new: Some(*first).filter(|e| e.kind == EventKind::OrderNew),
+            instr: first.instr,
+            side: first.side,
+            qty: None,
+            px: None,
+            executed: QuantitySum::ZERO,
+            is_cancelled: false,
+            owner: None,
+            trader: None,
+        };
+        for e in &life {
+            match e.kind {
+                EventKind::OrderCancel => order.is_cancelled = true,
+                EventKind::Exec => e.qty.into_iter().for_each(|qty| order.executed.add(qty)),
+                _ => {
+                    let by = e.qty_reduced.filter(|_| e.left.is_none());
+                    let reduced = || Some(after_reduction(order.qty?, by?));
+                    order.qty = e.qty.or_else(reduced).or(order.qty);
+                    order.px = e.px.or(order.px);
+                    order.owner = order.owner.or(e.owner);
+                    order.trader = order.trader.or(e.trader);
+                    // "leaves follow `left`" after a trade was cancelled or corrected.
+                    let left = e.left.filter(|left| e.is_of_venue() && left.mantissa() >= 0);
+                    if let (Some(left), Some(qty)) = (left, order.qty) {
+                        order.executed = QuantitySum::from_decimal(after_reduction(qty, left));
+                    }
+                }
+            }
+        }
+        Some(order)
     }
 
     /// Returns the earlier events of the order of `event`, first event first. The list starts at the latest
@@ -154,16 +466,6 @@ pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> QuantitySum {
     total
 }
 
-/// Computes the total quantity of an order after these events. Returns `None` if no event states a quantity.
-pub fn total<'a>(shapes: impl Iterator<Item = &'a Happened>) -> Option<Decimal> {
-    let mut total = None;
-    for event in shapes {
-        let by = event.qty_reduced.filter(|_| event.left.is_none());
-        total = event.qty.or_else(|| by.and_then(|by| Some(after_reduction(total?, by)))).or(total);
-    }
-    total
-}
-
 /// Subtracts a reduction from a total, to zero at least. Ignores a reduction that is impossible.
 pub fn after_reduction(total: Decimal, by: Decimal) -> Decimal {
     match total.checked_sub(by) {
@@ -178,7 +480,7 @@ pub fn after_reduction(total: Decimal, by: Decimal) -> Decimal {
     }
 }
 
-fn read(event: &Event<'_>, seq: u64) -> Happened {
+fn read(event: &Event<'_>, seq: u64, ts: UnixNanos) -> Happened {
     let sym = |field| match event.field(field, &mut [0; 36]) {
         Some(EventValue::Sym(_, id)) => Some(id),
         _ => None,
@@ -198,7 +500,7 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
     };
     Happened {
         seq,
-        ts: event.ts_event(),
+        ts,
         kind: event.kind(),
         instr: sym(EventField::Instr).map(InstrumentId),
         venue: sym(EventField::Venue),
@@ -211,6 +513,10 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
         px: px(EventField::Px),
         qty: decimal(EventField::Qty),
         left: decimal(EventField::Left),
+        reason: match event.field(EventField::Reason, &mut [0; 36]) {
+            Some(EventValue::Text(reason)) => Some(reason.to_owned()),
+            _ => None,
+        },
         qty_reduced: decimal(EventField::QtyReduced),
         owner: sym(EventField::Owner),
         trader: sym(EventField::Trader),
@@ -221,5 +527,37 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
         ask_qty: decimal(EventField::AskQty),
         partial: matches!(event.field(EventField::Partial, &mut [0; 36]), Some(EventValue::Bool(true))),
         tick: px(EventField::Tick),
+        session_date: CivilDate::from_utc(ts),
+        fields: event
+            .schema()
+            .fields
+            .iter()
+            .filter_map(|spec| Some((spec.field, read_field(event, spec.field)?)))
+            .collect(),
     }
+}
+
+fn read_field(event: &Event<'_>, field: EventField) -> Option<FieldValue> {
+    let mut scratch = [0; 36];
+    Some(match event.field(field, &mut scratch)? {
+        EventValue::Sym(dict, id) => FieldValue::Name(dict, id),
+        EventValue::Syms(dict, ids) => {
+            let (ids, _) = ids.as_chunks::<4>();
+            FieldValue::Names(dict, ids.iter().map(|id| u32::from_le_bytes(*id)).collect())
+        }
+        EventValue::Price(px) => FieldValue::Price(px),
+        EventValue::Decimal(decimal) => FieldValue::Decimal(decimal),
+        EventValue::Amount(amount) => FieldValue::Amount(amount),
+        EventValue::Id(InlineId::Number(number)) => FieldValue::Id(Id::Number(number)),
+        EventValue::Id(InlineId::Text(text)) => FieldValue::Id(Id::Text(text.to_vec())),
+        EventValue::Text(text) => FieldValue::Text(text.to_owned()),
+        EventValue::Bool(value) => FieldValue::Bool(value),
+        EventValue::UInt(number) => FieldValue::UInt(number),
+        EventValue::Nanos(ts) => FieldValue::Time(ts),
+        EventValue::Date(date) => FieldValue::Date(date),
+        EventValue::Flags(names, set) => FieldValue::Flags(
+            (0..).zip(names).filter(|(bit, _)| set >> bit & 1 == 1).map(|(_, name)| *name).collect(),
+        ),
+        _ => FieldValue::Other,
+    })
 }

@@ -11,10 +11,9 @@ pub(crate) mod spoofing;
 pub(crate) mod stream;
 pub(crate) mod wash_trade;
 
-pub use history::{Happened, History, Id, after_reduction, sum, total};
+pub use history::{Best, FieldValue, Happened, History, Id, Order, Print, after_reduction, sum};
 
 use crate::alert::Alert;
-use crate::def::ScenarioDef;
 use crate::error::Error;
 use crate::jsonl::{ReplayEngine, replay};
 use crate::params::{ParamOverlay, ScenarioSelection};
@@ -45,7 +44,7 @@ pub fn name(names: &Dictionary, dict: NameKind, id: u32) -> String {
 
 /// The twins of the scenarios of a selection, on one stream of events.
 pub struct Twins {
-    twins: Vec<(&'static ScenarioDef, Box<dyn Twin>)>,
+    twins: Vec<(&'static str, Box<dyn Twin>)>,
     history: History,
 }
 
@@ -57,13 +56,13 @@ impl Twins {
 
     /// Takes the next event; alerts, without detail, are appended to `out` in the order they are printed.
     pub fn on_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
-        self.history.push(event, seq);
+        self.history.push(event, seq, names);
         let from = out.len();
-        for (def, twin) in &mut self.twins {
+        for (id, twin) in &mut self.twins {
             out.extend(
                 twin.on_event(&self.history, names)
                     .into_iter()
-                    .map(|found| Alert::new(def.id, found.ts, seq, found.key, serde_json::Value::Null)),
+                    .map(|found| Alert::new(*id, found.ts, seq, found.key, serde_json::Value::Null)),
             );
         }
         out[from..].sort_by(Alert::order);
@@ -74,8 +73,8 @@ impl ReplayEngine for Twins {
     fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error> {
         let entries = scenarios::selected(selection)?;
         let params = selection.params_over(input);
-        let twins = entries.map(|entry| (entry.def, (entry.twin)(&params(entry.def)))).collect();
-        Ok(Self { twins, history: History::default() })
+        let twins = entries.map(|entry| (entry.id, (entry.twin)(&params(entry.def())))).collect();
+        Ok(Self { twins, history: History::new(selection.calendar.calendar()) })
     }
 
     fn process_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {

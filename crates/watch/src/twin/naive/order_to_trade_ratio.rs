@@ -22,9 +22,7 @@ impl Slow {
 impl Twin for Slow {
     fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert> {
         let now = history.now();
-        let is_message = |e: &Happened| {
-            matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel)
-        };
+        let is_message = Happened::is_message;
         let is_execution = |e: &Happened| e.kind == EventKind::Exec;
         // "Per trader on each order/exec event".
         if !is_message(now) && !is_execution(now) {

@@ -2,8 +2,8 @@
 
 use crate::exact::{QuantitySum, at_most, times};
 use crate::params::ScenarioParams;
-use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name, sum, total};
-use unitape_model::{Dictionary, EventKind, NameKind};
+use crate::twin::naive::{FieldValue, Happened, History, NaiveAlert, Twin, name, sum};
+use unitape_model::{Dictionary, EventField, EventKind, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -17,26 +17,20 @@ impl Slow {
     }
 
     fn judge(&self, history: &History, names: &Dictionary) -> Option<NaiveAlert> {
-        // "On order_cancel of live order O (owner P)"
+        // "On order_cancel of live order O (owner P)"; a cancel that the venue made is none of the trader.
         let cancel = history.now();
-        if cancel.kind != EventKind::OrderCancel {
+        if cancel.kind != EventKind::OrderCancel || cancel.is_of_venue() {
             return None;
         }
-        let life = history.of_order(cancel);
-        let new = *life.first().filter(|e| e.kind == EventKind::OrderNew)?;
-        if life.iter().any(|e| e.kind == EventKind::OrderCancel) {
+        let order = history.order_before(cancel)?;
+        let new = order.new?;
+        if !order.is_live() {
             return None;
         }
         // "(latest amended qty/px)"
-        let shapes = life.iter().filter(|e| e.kind != EventKind::Exec);
-        let qty = total(shapes.clone().copied())?;
-        let px = shapes.rev().find_map(|e| e.px)?;
-        let filled = sum(life.iter().filter(|e| e.kind == EventKind::Exec).copied());
-        if filled >= QuantitySum::from_decimal(qty) {
-            return None;
-        }
+        let (qty, px, filled) = (order.qty?, order.px?, order.executed);
         // "An owner named only on the cancel counts when the order had none."
-        let (owner, instr, side) = (new.owner.or(cancel.owner)?, new.instr?, new.side?);
+        let (owner, instr, side) = (order.owner.or(cancel.owner)?, new.instr?, new.side?);
         let (cancel_ts, new_ts) = (i128::from(cancel.ts.0), i128::from(new.ts.0));
         // "life=cancel.ts-new.ts <= max_life_ms"
         let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");
@@ -49,17 +43,11 @@ impl Slow {
         let large = px.0 >= 0 && at_most(times(self.params.amount("min_notional"), 1), notional);
         // "distance of the entry price behind the same-side best (BBO last seen before entry; improving = 0)
         // <= max_dist_ticks"
-        let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
         let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
-        let before = of_instr(EventKind::Bbo).filter(same_book).filter(|e| e.seq < new.seq);
-        // A partial quote states only the fields that it has. A quantity of zero states that the side is empty.
-        let price_of = |e: &Happened| if side == 'B' { (e.bid, e.bid_qty) } else { (e.ask, e.ask_qty) };
-        let is_stated = |e: &&Happened| {
-            let (px, qty) = price_of(e);
-            !e.partial || px.is_some() || qty.is_some_and(|qty| qty.mantissa() <= 0)
-        };
-        let best = price_of({ before }.find(is_stated)?).0?;
-        let tick = of_instr(EventKind::Ref).find_map(|e| e.tick)?;
+        let best = history.best_before(new.venue, instr, new.seq)?;
+        let best = if side == 'B' { best.bid } else { best.ask }?;
+        let tick = history.reference_before(instr, EventField::Tick, cancel.seq)?;
+        let FieldValue::Price(tick) = tick else { return None };
         let entry_px = i128::from(new.px?.0);
         let behind = i128::from(best.0) - entry_px;
         let behind = if side == 'B' { behind } else { -behind };

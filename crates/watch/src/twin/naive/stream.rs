@@ -3,13 +3,14 @@
 use super::Twins;
 use crate::alert::Alert;
 use crate::params::{ParamOverlay, ScenarioSelection};
+use crate::state::{StateReader, WatchState};
 use crate::watch::Watch;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use unitape_model::{
-    Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema, EventValue, InlineId,
-    NameKind, Price, UnixNanos, frames,
+    Amount, CivilDate, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema,
+    EventValue, InlineId, NameKind, Price, UnixNanos, flags, frames,
 };
 
 /// The window that streams are made for, in nanoseconds: 10 ms.
@@ -41,6 +42,66 @@ pub(crate) struct Op {
     pub partial: bool,
     pub ask: Option<i64>,
     pub tick: Option<i64>,
+    /// The remaining quantity of an order.
+    pub left: Option<i64>,
+    pub reason: Option<&'static str>,
+    /// Its time is not believed.
+    pub clock_ahead: bool,
+    /// Further fields. A field that the kind does not have is left out.
+    pub more: Vec<(EventField, OpValue)>,
+}
+
+/// The value of a further field.
+#[derive(Clone, Debug)]
+pub(crate) enum OpValue {
+    /// One of the five names of a dictionary, 1 to 5, or `NBBO`, which is number 6 of the venues.
+    Name(NameKind, u32),
+    Names(NameKind, Vec<u32>),
+    Price(i64),
+    Decimal(i64, i8),
+    Amount(i64, i8),
+    Id(u8),
+    Text(&'static str),
+    Bool(bool),
+    UInt(u64),
+    Time(i64),
+    Date(i32),
+    /// A flag of a field of flags.
+    Flag(&'static str),
+}
+
+impl OpValue {
+    /// Sets the field, if the kind has it.
+    fn set(&self, b: &mut EventBuilder<'_>, schema: &EventSchema, field: EventField) {
+        let Some(spec) = schema.get(field) else { return };
+        let (mut bytes, mut ids) = (Vec::new(), Vec::new());
+        let value = match self {
+            Self::Name(dict, id) => EventValue::Sym(*dict, *id),
+            Self::Names(dict, names) => {
+                names.iter().for_each(|id| ids.extend_from_slice(&id.to_le_bytes()));
+                EventValue::Syms(*dict, &ids)
+            }
+            Self::Price(px) => EventValue::Price(Price(*px)),
+            Self::Decimal(mantissa, exponent) => {
+                EventValue::Decimal(Decimal::new(*mantissa, *exponent).unwrap())
+            }
+            Self::Amount(mantissa, exponent) => {
+                EventValue::Amount(Amount::new((*mantissa).into(), *exponent).unwrap())
+            }
+            Self::Id(n) => EventValue::Id(match_id(*n, &mut bytes)),
+            Self::Text(text) => EventValue::Text(text),
+            Self::Bool(value) => EventValue::Bool(*value),
+            Self::UInt(number) => EventValue::UInt(*number),
+            Self::Time(ts) => EventValue::Nanos(UnixNanos(*ts)),
+            Self::Date(days) => EventValue::Date(CivilDate::from_days(*days)),
+            Self::Flag(flag) => {
+                let names = unitape_model::schema::TRADE_FLAGS;
+                let bit = names.iter().position(|name| name == flag).expect("a flag of trades");
+                EventValue::Flags(names, 1 << bit)
+            }
+        };
+        b.set(spec, value).unwrap();
+    }
 }
 
 /// An event without any field.
@@ -63,6 +124,10 @@ pub(crate) const SILENT: Op = Op {
     partial: false,
     ask: None,
     tick: None,
+    left: None,
+    reason: None,
+    clock_ahead: false,
+    more: Vec::new(),
 };
 
 /// Steps of time that end on and beside the edges of windows, some of them backwards.
@@ -123,7 +188,19 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
         if op.id != 0 {
             set(EventField::MatchId, EventValue::Id(match_id(op.id, &mut Vec::new())));
         }
-        b.finish(0).unwrap();
+        op.more.iter().for_each(|(field, value)| value.set(&mut b, schema, *field));
+        let mut set = |field, value: EventValue<'_>| {
+            if let Some(spec) = schema.get(field) {
+                b.set(spec, value).unwrap();
+            }
+        };
+        if let Some(left) = op.left {
+            set(EventField::Left, EventValue::Decimal(Decimal::from_int(left)));
+        }
+        if let Some(reason) = op.reason {
+            set(EventField::Reason, EventValue::Text(reason));
+        }
+        b.finish(if op.clock_ahead { flags::CLOCK_AHEAD } else { 0 }).unwrap();
     }
     arena
 }
@@ -148,14 +225,15 @@ fn match_id(n: u8, bytes: &mut Vec<u8>) -> InlineId<'_> {
     }
 }
 
-/// Makes names of ids 1 to 5.
+/// Makes names of ids 1 to 5, and the venue NBBO with id 6.
 pub(crate) fn names() -> Dictionary {
     let mut names = Dictionary::default();
-    for dict in [NameKind::Owner, NameKind::Instrument, NameKind::Venue, NameKind::Trader] {
+    for dict in NameKind::ALL {
         for n in 1..6 {
             names.intern(dict, format!("N{n}").as_bytes()).unwrap();
         }
     }
+    names.intern(NameKind::Venue, b"NBBO").unwrap();
     names
 }
 
@@ -174,6 +252,20 @@ pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
     out
 }
 
+/// Saves a watch and loads it into a new one. What is loaded saves itself as the same bytes.
+fn reload(watch: &Watch, selection: &ScenarioSelection) -> Watch {
+    let mut saved = Vec::new();
+    watch.save(&mut saved);
+    let mut loaded = Watch::new(selection).unwrap();
+    let mut input = StateReader::new(&saved);
+    loaded.load(&mut input).unwrap();
+    input.finish().unwrap();
+    let mut again = Vec::new();
+    loaded.save(&mut again);
+    assert_eq!(saved, again, "a state that was loaded");
+    loaded
+}
+
 /// Compares the alerts of the fast code and the twins on this stream and counts them. Panics if they differ. They may
 /// differ after the fast code has reported that its data is incomplete.
 pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
@@ -182,6 +274,9 @@ pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
     for ((_, _, frame), seq) in frames(&arena).zip(1..) {
         let event = Event::new(frame).unwrap();
+        if seq as usize == ops.len() / 2 {
+            watch = reload(&watch, selection);
+        }
         watch.on_event(&event, seq, None, &names, &mut fast);
         if watch.metrics().any(|(_, m)| m.late > 0 || m.bound_hit > 0) {
             fast.retain(|a| a.trigger_seq < seq);
@@ -196,12 +291,32 @@ pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     fast.len()
 }
 
+/// Makes streams in which a few events are flagged `clock_ahead`, and a few cancels and amends are those of the venue.
+fn stream<S: Strategy<Value = Op>>(op: fn() -> S, length: usize) -> impl Strategy<Value = Vec<Op>> {
+    let marked = (op(), 0u8..40, -1i64..4).prop_map(|(op, mark, left)| Op {
+        clock_ahead: mark == 0,
+        reason: match (mark, op.kind) {
+            (1..4, EventKind::OrderCancel) => {
+                Some(["expired", "done_for_day", "rejected"][usize::from(mark - 1)])
+            }
+            (1..5, EventKind::OrderAmend) => {
+                Some(["restated", "suspended", "trade_cancel", "trade_correct"][usize::from(mark - 1)])
+            }
+            (5, _) => Some("unsolicited"),
+            _ => None,
+        },
+        left: (1..6).contains(&mark).then_some(left),
+        ..op
+    });
+    proptest::collection::vec(marked, 0..length)
+}
+
 /// Holds the fast code against its twin on `cases` streams of up to `len` events, which must raise alerts.
 pub(crate) fn hold<S: Strategy<Value = Op>>(id: &str, params: &str, cases: u32, len: usize, op: fn() -> S) {
     let selection = selection(id, params);
     let alerts = Cell::new(0);
     let config = ProptestConfig { cases, ..ProptestConfig::default() };
-    let streams = proptest::collection::vec(op(), 0..len);
+    let streams = stream(op, len);
     let outcome = TestRunner::new(config).run(&streams, |ops| {
         alerts.set(alerts.get() + agree(&selection, &ops));
         Ok(())
@@ -213,7 +328,7 @@ pub(crate) fn hold<S: Strategy<Value = Op>>(id: &str, params: &str, cases: u32, 
 /// Checks that a reset scenario behaves as a new scenario.
 pub(crate) fn hold_reset<S: Strategy<Value = Op>>(id: &str, params: &str, op: fn() -> S) {
     let selection = selection(id, params);
-    let stream = || proptest::collection::vec(op(), 0..30);
+    let stream = || stream(op, 30);
     let config = ProptestConfig { cases: 500, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&(stream(), stream()), |(before, after)| {
         let mut used = Watch::new(&selection).unwrap();

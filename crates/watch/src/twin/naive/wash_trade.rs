@@ -3,8 +3,8 @@
 use crate::exact::QuantitySum;
 use crate::params::ScenarioParams;
 use crate::twin::naive::{Happened, History, Id, NaiveAlert, Twin, name};
-use std::collections::{HashMap, HashSet};
-use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
+use std::collections::HashSet;
+use unitape_model::{CivilDate, Decimal, Dictionary, EventKind, InstrumentId, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -13,30 +13,21 @@ pub struct Slow {
     consumed: HashSet<u64>,
     /// Executions that completed a self match.
     alerted: HashSet<u64>,
-    groups: HashMap<u32, u32>,
 }
 
 impl Slow {
     /// Makes the twin before the first event.
     pub fn new(params: &ScenarioParams) -> Self {
         let params = params.clone();
-        Self { params, consumed: HashSet::new(), alerted: HashSet::new(), groups: HashMap::new() }
-    }
-
-    fn group(&self, owner: u32) -> u32 {
-        self.groups.get(&owner).copied().unwrap_or(owner)
+        Self { params, consumed: HashSet::new(), alerted: HashSet::new() }
     }
 }
 
 impl Twin for Slow {
     fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert> {
-        let e = history.now();
+        let Some(e) = whole(history, history.now()) else { return vec![] };
         // "Compare beneficial group (party map; default = owner)."
-        if let (EventKind::Party, Some(owner)) = (e.kind, e.owner) {
-            self.groups.insert(owner, e.group.unwrap_or(owner));
-        }
-        let Some(e) = whole(history, e) else { return vec![] };
-        let group = self.group(e.owner);
+        let group = history.group(e.owner);
         // Every execution with all needed fields, earliest first.
         let mut earlier: Vec<Leg<'_>> = history
             .of_instr(e.instr)
@@ -57,7 +48,7 @@ impl Twin for Slow {
         let first = earlier.iter().find(|f| {
             f.same_match(&e)
                 && f.side != e.side
-                && self.group(f.owner) == group
+                && history.group(f.owner) == group
                 && !self.consumed.contains(&f.event.seq)
         });
         if let Some(f) = first.filter(|_| !alerted) {
@@ -71,7 +62,7 @@ impl Twin for Slow {
         let f = earlier.iter().find(|f| {
             let (e_ts, f_ts) = (i128::from(e.event.ts.0), i128::from(f.event.ts.0));
             !self.consumed.contains(&f.event.seq)
-                && self.group(f.owner) == group
+                && history.group(f.owner) == group
                 && f.side != e.side
                 && !f.same_match(&e)
                 && f_ts > e_ts - window
@@ -99,10 +90,10 @@ struct Leg<'a> {
 }
 
 impl Leg<'_> {
-    /// Implements "match_id per venue+instrument". An execution without a match id differs from all others.
+    /// Implements "match_id per venue+instrument" and "a match_id belongs to its session date". An execution without a match id differs from all others.
     fn same_match(&self, other: &Self) -> bool {
-        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, InstrumentId) {
-            (leg.event.match_id.as_ref(), leg.event.venue, leg.instr)
+        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, InstrumentId, CivilDate) {
+            (leg.event.match_id.as_ref(), leg.event.venue, leg.instr, leg.event.session_date)
         }
         self.event.match_id.is_some() && id(self) == id(other)
     }

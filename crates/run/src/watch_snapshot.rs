@@ -1,0 +1,225 @@
+//! Snapshots of a live watch beside its alert tape: `ALERTS.state/%016x.watch`, named by the number of events judged.
+//!
+//! ```text
+//!  32 bytes      BLAKE3 of all that follows
+//!  one line      JSON: version, both tapes with their points, counts
+//!  the rest      the state of the watch
+//!
+//!  source   ■ ■ ■ ■ ■ ■│■ ■ ■        a restart goes on here
+//!  alerts     a   a   a│  a          and compares from here on
+//! ```
+//!
+//! A snapshot is derived: without one, a watch judges the source from its oldest event. It is written once both tapes are
+//! durable up to its points, and it is used only if both tapes have exactly these points: by lineage, ordinal, and a checksum
+//! of the frames before them. State has names of people, so files are readable by their owner alone.
+
+use crate::Error;
+use crate::derived_tape::DerivedPoint;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use unitape_model::Position;
+use unitape_tape::{LineagePoint, ReadOptions, Reader, StartPosition, TapeId};
+
+/// A point of the source up to which a watch has judged it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePoint {
+    /// The epoch in which the tape was read.
+    pub epoch: u64,
+    /// The position after the last frame.
+    pub position: u64,
+    /// The number of events before it.
+    pub events: u64,
+    /// The checksum of the last frames before it, see [`TailChecksum`].
+    pub tail: TailChecksum,
+}
+
+/// The checksum of the frames that begin in the last block of 4 KiB before a position. Another tape with the same id, such
+/// as a copy that got other events, has other frames there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TailChecksum {
+    block: u64,
+    crc: u32,
+}
+
+impl TailChecksum {
+    /// Takes the next frame.
+    #[inline]
+    pub fn add(&mut self, position: Position, frame: &[u8]) {
+        let block = position.0 / BLOCK_BYTES;
+        let before = if block == self.block { self.crc } else { 0 };
+        *self = Self { block, crc: crc32c::crc32c_append(before, frame) };
+    }
+
+    /// Returns whether the tape in `dir` has these frames before `end`.
+    fn is_of(self, dir: &Path, end: Position, read: ReadOptions) -> Option<bool> {
+        let mut reader = Reader::open_with(dir, StartPosition::Oldest, read).ok()?;
+        if reader.position().0 < self.block * BLOCK_BYTES {
+            _ = reader.seek_frame(Position(self.block * BLOCK_BYTES)).ok()?;
+        }
+        let mut tail = Self::default();
+        while reader.position() < end {
+            let frame = reader.next().ok()??;
+            tail.add(frame.position, frame.bytes);
+        }
+        Some(reader.position() == end && tail == self)
+    }
+}
+
+impl SourcePoint {
+    /// Returns the point of a reader that has read frames with this tail.
+    pub fn of(reader: &Reader, tail: TailChecksum) -> Self {
+        let LineagePoint { epoch, position } = reader.point();
+        Self { epoch, position: position.0, events: reader.ordinal(), tail }
+    }
+
+    /// Returns whether the tape in `dir` has this point.
+    fn is_reached(&self, dir: &Path, id: TapeId, read: ReadOptions) -> bool {
+        let point = LineagePoint { epoch: self.epoch, position: Position(self.position) };
+        let Ok(reader) = Reader::resume_with(dir, point, read) else { return false };
+        reader.id() == id
+            && reader.rewinds().count == 0
+            && reader.position() == point.position
+            && reader.ordinal() == self.events
+            && self.tail.is_of(dir, point.position, read) == Some(true)
+    }
+}
+
+/// A state of a watch, with the points of both tapes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchSnapshot {
+    /// The point of the source.
+    pub source: SourcePoint,
+    /// The point of the alert tape.
+    pub alerts: DerivedPoint,
+    /// The alerts so far.
+    pub alert_count: u64,
+    /// The state, as [`unitape_watch::WatchState::save`] writes it.
+    pub state: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SnapshotHeader {
+    version: u32,
+    /// The id of the alert tape, which comes from the source and the rules.
+    alert_tape: String,
+    source_tape: String,
+    source: SourcePoint,
+    alerts: DerivedPoint,
+    alert_count: u64,
+}
+
+/// The snapshots of one alert tape.
+#[derive(Debug)]
+pub struct SnapshotStore {
+    dir: PathBuf,
+    alert_tape: TapeId,
+    source_tape: TapeId,
+}
+
+impl SnapshotStore {
+    /// Names the snapshots beside the alert tape in `alerts`. Nothing is made yet.
+    pub fn new(alerts: &Path, alert_tape: TapeId, source_tape: TapeId) -> Self {
+        let mut name = alerts.file_name().unwrap_or_default().to_owned();
+        name.push(".state");
+        Self { dir: alerts.with_file_name(name), alert_tape, source_tape }
+    }
+
+    /// Returns the latest snapshot whose point the source in `source` has. Damaged snapshots, and those of other rules or
+    /// another source, are passed over.
+    pub fn latest(&self, source: &Path, read: ReadOptions) -> impl Iterator<Item = WatchSnapshot> {
+        let is_reached =
+            move |snapshot: &WatchSnapshot| snapshot.source.is_reached(source, self.source_tape, read);
+        self.list().into_iter().filter_map(|(_, path)| self.read(&path)).filter(is_reached)
+    }
+
+    /// Writes a snapshot and removes all but the last [`KEPT`].
+    ///
+    /// # Errors
+    /// Fails if the disk refuses.
+    pub fn write(&self, snapshot: &WatchSnapshot) -> Result<(), Error> {
+        let path = self.dir.join(format!("{:016x}{SUFFIX}", snapshot.source.events));
+        let written = self.write_file(&path, &self.encode(snapshot));
+        written.map_err(|source| Error::File { path, source })?;
+        for (_, path) in self.list().into_iter().skip(KEPT) {
+            // It is used only where no newer one can be.
+            _ = fs::remove_file(path);
+        }
+        Ok(())
+    }
+
+    fn write_file(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        let temp = self.dir.join("writing");
+        let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temp, path)?;
+        fs::File::open(&self.dir)?.sync_all()
+    }
+
+    /// Lists the snapshots, the latest first.
+    fn list(&self) -> Vec<(u64, PathBuf)> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten();
+        let mut all: Vec<(u64, PathBuf)> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
+                // To open a pipe would wait for its writer.
+                let events = u64::from_str_radix(name, 16).ok().filter(|_| path.is_file())?;
+                Some((events, path))
+            })
+            .collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all
+    }
+
+    fn encode(&self, snapshot: &WatchSnapshot) -> Vec<u8> {
+        let header = SnapshotHeader {
+            version: VERSION,
+            alert_tape: self.alert_tape.to_string(),
+            source_tape: self.source_tape.to_string(),
+            source: snapshot.source,
+            alerts: snapshot.alerts,
+            alert_count: snapshot.alert_count,
+        };
+        let mut bytes = vec![0; HASH_BYTES];
+        serde_json::to_writer(&mut bytes, &header).expect("a header is JSON");
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&snapshot.state);
+        let hash = blake3::hash(&bytes[HASH_BYTES..]);
+        bytes[..HASH_BYTES].copy_from_slice(hash.as_bytes());
+        bytes
+    }
+
+    /// Reads a snapshot of this alert tape. Returns `None` if it is damaged, or of another version, tape or source.
+    fn read(&self, path: &Path) -> Option<WatchSnapshot> {
+        let mut bytes = Vec::new();
+        fs::File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
+        let (hash, rest) = bytes.split_at_checked(HASH_BYTES)?;
+        if blake3::hash(rest).as_bytes() != hash {
+            return None;
+        }
+        let line_end = rest.iter().position(|byte| *byte == b'\n')?;
+        let header: SnapshotHeader = serde_json::from_slice(&rest[..line_end]).ok()?;
+        let is_ours = header.version == VERSION
+            && header.alert_tape == self.alert_tape.to_string()
+            && header.source_tape == self.source_tape.to_string();
+        is_ours.then(|| WatchSnapshot {
+            source: header.source,
+            alerts: header.alerts,
+            alert_count: header.alert_count,
+            state: rest[line_end + 1..].to_vec(),
+        })
+    }
+}
+
+/// Of the header and the state.
+const VERSION: u32 = 1;
+const HASH_BYTES: usize = 32;
+const BLOCK_BYTES: u64 = 4096;
+const SUFFIX: &str = ".watch";
+/// Snapshots kept: after a power loss the newest may be ahead of a tape.
+const KEPT: usize = 3;

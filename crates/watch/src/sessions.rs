@@ -1,0 +1,75 @@
+//! The session dates of venues.
+
+use std::sync::Arc;
+use unitape_model::{Calendar, CalendarError, CivilDate, Dictionary, NameKind, SessionClock, UnixNanos};
+
+/// The calendar of a watch, which is a part of its rules.
+#[derive(Clone, Debug, Default)]
+pub struct WatchCalendar {
+    text: Arc<str>,
+    calendar: Arc<Calendar>,
+}
+
+impl WatchCalendar {
+    /// Reads a calendar. Its form is that of [`Calendar::parse`].
+    ///
+    /// # Errors
+    /// Fails as [`Calendar::parse`] does.
+    pub fn parse(text: &str) -> Result<Self, CalendarError> {
+        Ok(Self { text: text.into(), calendar: Arc::new(Calendar::parse(text)?) })
+    }
+
+    pub(crate) fn calendar(&self) -> Arc<Calendar> {
+        self.calendar.clone()
+    }
+
+    /// Returns 16 hexadecimal digits of BLAKE3 over the text, or none if there is no calendar.
+    pub fn hash(&self) -> Option<String> {
+        (!self.text.is_empty()).then(|| crate::params::hex_digits(&blake3::hash(self.text.as_bytes())))
+    }
+}
+
+impl PartialEq for WatchCalendar {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// The session date of each venue, by its id.
+pub(crate) struct SessionDates {
+    calendar: Arc<Calendar>,
+    clocks: Vec<Option<SessionClock>>,
+}
+
+impl SessionDates {
+    pub fn new(calendar: Arc<Calendar>) -> Self {
+        Self { calendar, clocks: Vec::new() }
+    }
+
+    /// Returns the session date at `ts` of a venue; without a venue, or a line in the calendar, it is the date in UTC.
+    #[inline]
+    pub fn date(&mut self, venue: u16, ts: UnixNanos, names: &Dictionary) -> CivilDate {
+        match self.clocks.get_mut(usize::from(venue)) {
+            Some(Some(clock)) => clock.session_date(ts).0,
+            _ => self.first_date(venue, ts, names),
+        }
+    }
+
+    #[cold]
+    fn first_date(&mut self, venue: u16, ts: UnixNanos, names: &Dictionary) -> CivilDate {
+        let name = names.name(NameKind::Venue, venue.into()).unwrap_or_default();
+        let mut clock = SessionClock::new(self.calendar.clone(), name);
+        let date = clock.session_date(ts).0;
+        let index = usize::from(venue);
+        if self.clocks.len() <= index {
+            self.clocks.resize(index + 1, None);
+        }
+        self.clocks[index] = Some(clock);
+        date
+    }
+
+    /// Forgets the names of venues.
+    pub fn reset(&mut self) {
+        self.clocks.clear();
+    }
+}
