@@ -120,7 +120,7 @@ pub struct SnapshotStore {
 }
 
 impl SnapshotStore {
-    /// Names the snapshots beside the alert tape in `alerts`. Nothing is made yet.
+    /// Makes the store of the snapshots beside the alert tape in `alerts`. It makes no file yet.
     pub fn new(alerts: &Path, alert_tape: TapeId, source_tape: TapeId) -> Self {
         let mut name = alerts.file_name().unwrap_or_default().to_owned();
         name.push(".state");

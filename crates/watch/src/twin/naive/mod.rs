@@ -62,7 +62,7 @@ impl Twins {
             out.extend(
                 twin.on_event(&self.history, names)
                     .into_iter()
-                    .map(|found| Alert::new(*id, found.ts, seq, found.key, serde_json::Value::Null)),
+                    .map(|found| Alert::new(id, found.ts, seq, found.key, serde_json::Value::Null)),
             );
         }
         out[from..].sort_by(Alert::order);

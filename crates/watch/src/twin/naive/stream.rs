@@ -53,6 +53,7 @@ pub(crate) struct Op {
 
 /// The value of a further field.
 #[derive(Clone, Debug)]
+#[allow(dead_code)] // each scenario uses its part
 pub(crate) enum OpValue {
     /// One of the five names of a dictionary, 1 to 5, or `NBBO`, which is number 6 of the venues.
     Name(NameKind, u32),
