@@ -42,7 +42,7 @@ pub struct MissingKey {
     pub source: u32,
 }
 
-/// The number of events that lacked each value. At most [`KEYS_MAX`] are told apart.
+/// The number of events that lacked each value. Of too many values, kinds and sources the last count in the total alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingCounts {
     total: u64,
