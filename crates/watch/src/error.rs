@@ -9,7 +9,7 @@ use unitape_model::{ErrorCause, Position};
 #[non_exhaustive]
 pub enum Error {
     /// No scenario of this name.
-    #[error("no scenario is called `{name}`{}; there are: {scenarios}", suggest_word(name, scenarios.split(", ")))]
+    #[error("no scenario is called `{name}`{}; see: unitape watch scenarios", suggest_word(name, scenarios.split(", ")))]
     UnknownScenario {
         /// The requested name.
         name: String,

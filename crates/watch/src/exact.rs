@@ -3,6 +3,7 @@
 //! A product of a few small factors is compared as mantissa and exponent ([`at_most`]). A sum over many events is a
 //! [`QuantitySum`], wide enough that it never rounds and never overflows.
 
+use std::cmp::Ordering;
 use unitape_model::Decimal;
 use unitape_model::schema::EXP_NONE;
 
@@ -36,6 +37,13 @@ pub(crate) fn at_most(a: ScaledNumber, b: ScaledNumber) -> bool {
     } else {
         a == 0 || (b != 0 && scale.and_then(|s| b.checked_mul(s)).is_none_or(|b| a <= b))
     }
+}
+
+/// Compares a distance of prices with basis points, in billionths of one, of a price above zero. Distance and price have
+/// the same unit and stay under 2^66.
+#[inline]
+pub(crate) fn compare_bps(distance: i128, bps_nano: u64, reference: i128) -> Ordering {
+    (distance * 10_000 * BILLION).cmp(&(i128::from(bps_nano) * reference))
 }
 
 /// Returns the quantity of an order after a reduction, at least zero. A reduction that is not above zero or whose
@@ -78,8 +86,14 @@ impl QuantitySum {
     /// Adds the quantity `d`, if it is above zero.
     #[inline]
     pub fn add(&mut self, d: Decimal) {
+        self.add_sum(&Self::from_decimal(d));
+    }
+
+    /// Adds another sum.
+    #[inline]
+    pub fn add_sum(&mut self, other: &Self) {
         let mut carry = false;
-        for (word, more) in self.0.iter_mut().zip(Self::from_decimal(d).0) {
+        for (word, more) in self.0.iter_mut().zip(other.0) {
             (*word, carry) = word.carrying_add(more, carry);
         }
     }
@@ -93,6 +107,22 @@ impl QuantitySum {
             (*word, borrow) = word.borrowing_sub(less, borrow);
         }
         rest
+    }
+
+    /// Adds another sum.
+    pub(crate) fn plus(&mut self, other: &Self) {
+        let mut carry = false;
+        for (word, more) in self.0.iter_mut().zip(other.0) {
+            (*word, carry) = word.carrying_add(more, carry);
+        }
+    }
+
+    /// Adds sums up.
+    #[cfg(any(test, feature = "twin"))]
+    pub(crate) fn total(sums: impl IntoIterator<Item = Self>) -> Self {
+        let mut total = Self::ZERO;
+        sums.into_iter().for_each(|sum| total.plus(&sum));
+        total
     }
 
     /// Multiplies the sum by `factor`.
@@ -123,7 +153,6 @@ impl PartialOrd for QuantitySum {
 
 impl QuantityProduct {
     /// Multiplies the product by another factor.
-    #[cfg(any(test, feature = "twin"))]
     pub(crate) fn times(mut self, factor: u64) -> Self {
         scale(&mut self.0, factor);
         self

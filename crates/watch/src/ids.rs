@@ -51,6 +51,11 @@ impl IdKey {
         }
     }
 
+    /// Makes the key of a text.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self::new(InlineId::Text(text.as_bytes()))
+    }
+
     fn new(id: InlineId<'_>) -> Self {
         let mut key = [0; 24];
         if pack_id(id, &mut key) {
@@ -105,6 +110,26 @@ pub(crate) fn id_text(event: &Event<'_>, field: EventField) -> Option<String> {
     match event.field(field, &mut [0; 36])? {
         EventValue::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
         EventValue::Id(InlineId::Number(n)) => Some(n.to_string()),
+        _ => None,
+    }
+}
+
+/// Reads the id of the name in a field of the event; 0 if it has none.
+pub(crate) fn name_id(event: &Event<'_>, field: EventField) -> u32 {
+    match event.field(field, &mut [0; 36]) {
+        Some(EventValue::Sym(_, id)) => id,
+        _ => 0,
+    }
+}
+
+/// Reads the text or the code word in a field of the event.
+pub(crate) fn field_text<'s>(
+    event: &'s Event<'_>,
+    field: EventField,
+    scratch: &'s mut [u8; 36],
+) -> Option<&'s str> {
+    match event.field(field, scratch)? {
+        EventValue::Text(text) => Some(text),
         _ => None,
     }
 }

@@ -1,9 +1,15 @@
 //! The market around orders: best bid and offer, and reference data.
 
+use crate::kept::OptionalPosition;
 use crate::state::{state_value, watch_state};
+use crate::watch::EvidencePlace;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::records::BboRecord;
-use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price, UnixNanos};
+use unitape_model::schema::{EXP_EXT, EXP_NONE};
+use unitape_model::{
+    CivilDate, Decimal, Dictionary, Event, EventField, EventValue, InstrumentId, NameKind, Position, Price,
+    UnixNanos,
+};
 
 /// The greatest number of kept pairs of venue and instrument, and of instruments. Later entries are counted, and
 /// scenarios miss them.
@@ -17,10 +23,15 @@ pub struct VenueBbo {
     pub bid: Option<Price>,
     /// Best offer, if there is one.
     pub ask: Option<Price>,
+    /// The quantity of the bid, if it is stated.
+    pub bid_qty: Option<Decimal>,
+    /// The quantity of the offer, if it is stated.
+    pub ask_qty: Option<Decimal>,
     /// Time of the event.
     pub ts: UnixNanos,
     /// Its ordinal.
     pub seq: u64,
+    position: OptionalPosition,
 }
 
 impl VenueBbo {
@@ -33,6 +44,11 @@ impl VenueBbo {
             _ => None,
         }
     }
+
+    /// Returns the place of its event, for evidence.
+    pub(crate) fn place(&self) -> EvidencePlace {
+        EvidencePlace { seq: self.seq, position: self.position }
+    }
 }
 
 impl VenueBbo {
@@ -43,8 +59,12 @@ impl VenueBbo {
             Some(EventValue::Decimal(qty)) => qty.mantissa() <= 0,
             _ => false,
         };
-        self.bid = self.bid.or(before.bid.filter(|_| !is_gone(EventField::BidQty)));
-        self.ask = self.ask.or(before.ask.filter(|_| !is_gone(EventField::AskQty)));
+        if self.bid.is_none() && !is_gone(EventField::BidQty) {
+            (self.bid, self.bid_qty) = (before.bid, before.bid_qty);
+        }
+        if self.ask.is_none() && !is_gone(EventField::AskQty) {
+            (self.ask, self.ask_qty) = (before.ask, before.ask_qty);
+        }
     }
 }
 
@@ -59,10 +79,18 @@ pub struct InstrumentTerms {
     pub adv: Option<Decimal>,
     /// Tier of the instrument in its plan.
     pub tier: Option<u64>,
+    /// The instrument that it is derived from.
+    pub underlying: Option<InstrumentId>,
+    /// Units of the underlying in one of it.
+    pub multiplier: Option<Decimal>,
+    /// The last day of its life.
+    pub expiry: Option<CivilDate>,
+    /// Units that can be traded.
+    pub float: Option<Decimal>,
 }
 
-state_value!(VenueBbo { bid, ask, ts, seq });
-state_value!(InstrumentTerms { tick, prev_close, adv, tier });
+state_value!(VenueBbo { bid, ask, bid_qty, ask_qty, ts, seq, position });
+state_value!(InstrumentTerms { tick, prev_close, adv, tier, underlying, multiplier, expiry, float });
 
 /// The market according to the events up to now.
 #[derive(Default)]
@@ -75,6 +103,17 @@ pub struct MarketState {
 watch_state!(MarketState { bests, references, bound_hit });
 
 impl MarketState {
+    /// Returns the terms of all instruments, in no order that means anything.
+    pub fn references(&self) -> impl Iterator<Item = (InstrumentId, &InstrumentTerms)> {
+        self.references.iter().map(|(instr, terms)| (*instr, terms))
+    }
+
+    /// Returns the national best bid and offer of an instrument: the best price of the venue NBBO.
+    pub fn national_best(&self, instr: InstrumentId, names: &Dictionary) -> Option<&VenueBbo> {
+        let venue = names.get(NameKind::Venue, b"NBBO")?;
+        self.best(u16::try_from(venue).ok()?, instr)
+    }
+
     /// Returns the last best bid and offer of an instrument at a venue.
     #[inline]
     pub fn best(&self, venue: u16, instr: InstrumentId) -> Option<&VenueBbo> {
@@ -88,13 +127,16 @@ impl MarketState {
     }
 
     #[inline]
-    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64, ts: UnixNanos) {
+    pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64, position: Option<Position>, ts: UnixNanos) {
         let Some(bbo) = BboRecord::from_event(event) else { return };
         let mut best = VenueBbo {
             bid: Price(bbo.bid.get()).as_option(),
             ask: Price(bbo.ask.get()).as_option(),
+            bid_qty: narrow_quantity(event, EventField::BidQty, bbo.bid_qty.get(), bbo.common.kind_a as i8),
+            ask_qty: narrow_quantity(event, EventField::AskQty, bbo.ask_qty.get(), bbo.common.kind_b as i8),
             ts,
             seq,
+            position: OptionalPosition::new(position),
         };
         let key = (bbo.common.venue.get(), InstrumentId(bbo.common.instrument.get()));
         if let Some(stored_bbo) = self.bests.get_mut(&key) {
@@ -122,8 +164,18 @@ impl MarketState {
         };
         reference.tick = price(EventField::Tick).or(reference.tick);
         reference.prev_close = price(EventField::PrevClose).or(reference.prev_close);
-        if let Some(EventValue::Decimal(adv)) = event.field(EventField::Adv, &mut [0; 36]) {
-            reference.adv = Some(adv);
+        let decimal = |field| match event.field(field, &mut [0; 36]) {
+            Some(EventValue::Decimal(decimal)) => Some(decimal),
+            _ => None,
+        };
+        reference.adv = decimal(EventField::Adv).or(reference.adv);
+        reference.multiplier = decimal(EventField::Multiplier).or(reference.multiplier);
+        reference.float = decimal(EventField::Float).or(reference.float);
+        if let Some(EventValue::Sym(_, id)) = event.field(EventField::Underlying, &mut [0; 36]) {
+            reference.underlying = Some(InstrumentId(id));
+        }
+        if let Some(EventValue::Date(expiry)) = event.field(EventField::Expiry, &mut [0; 36]) {
+            reference.expiry = Some(expiry);
         }
         if let Some(EventValue::UInt(tier)) = event.field(EventField::Tier, &mut [0; 36]) {
             reference.tier = Some(tier);
@@ -137,5 +189,18 @@ impl MarketState {
 
     pub(crate) fn bound_hit(&self) -> u64 {
         self.bound_hit
+    }
+}
+
+/// Returns a quantity of a best price: `mantissa` × 10^`exponent`, or from the extension where it does not fit.
+#[inline]
+fn narrow_quantity(event: &Event<'_>, field: EventField, mantissa: u32, exponent: i8) -> Option<Decimal> {
+    match exponent {
+        EXP_NONE => None,
+        EXP_EXT => match event.field(field, &mut [0; 36]) {
+            Some(EventValue::Decimal(qty)) => Some(qty),
+            _ => None,
+        },
+        _ => Some(Decimal::from_canonical(mantissa.into(), exponent)),
     }
 }

@@ -17,6 +17,8 @@ pub enum MissingValue {
     BestPrice,
     /// A field of the instrument's reference data.
     Reference(EventField),
+    /// The usual values that it is compared with.
+    Baseline,
 }
 
 impl MissingValue {
@@ -26,6 +28,7 @@ impl MissingValue {
             Self::Field(field) => field.name().to_owned(),
             Self::Order => "order".to_owned(),
             Self::BestPrice => "best price".to_owned(),
+            Self::Baseline => "baseline".to_owned(),
             Self::Reference(field) => format!("ref.{}", field.name()),
         }
     }
@@ -59,6 +62,7 @@ impl StateValue for MissingKey {
             MissingValue::Order => (1, 0),
             MissingValue::BestPrice => (2, 0),
             MissingValue::Reference(field) => (3, field as u16),
+            MissingValue::Baseline => (4, 0),
         };
         (word, field, self.kind as u8).write(out);
         self.source.write(out);
@@ -72,6 +76,7 @@ impl StateValue for MissingKey {
             1 => MissingValue::Order,
             2 => MissingValue::BestPrice,
             3 => MissingValue::Reference(field()?),
+            4 => MissingValue::Baseline,
             _ => return Err(StateFault),
         };
         let kind = EventKind::from_u8(kind).ok_or(StateFault)?;

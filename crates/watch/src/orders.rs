@@ -83,6 +83,12 @@ impl OrderState {
         self.entry_position.get()
     }
 
+    /// Returns the position of the order's `order_new` as scenarios keep it.
+    #[inline]
+    pub(crate) fn kept_entry_position(&self) -> OptionalPosition {
+        self.entry_position
+    }
+
     /// Returns the parent order that the first event with a parent names.
     #[inline]
     pub fn parent(&self) -> Option<IdKey> {
@@ -117,6 +123,16 @@ pub struct OrderUpdate<'a> {
     pub order: &'a OrderState,
     /// Whether it was live before the event.
     pub was_live: bool,
+    /// Whether the event is an amend that is the first to name the order's owner.
+    pub names_owner: bool,
+}
+
+/// The order that an event touched, by its slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TouchedOrder {
+    pub slot: u32,
+    pub was_live: bool,
+    pub names_owner: bool,
 }
 
 /// All orders that are known.
@@ -145,14 +161,15 @@ impl OrderTable {
         seq: u64,
         position: Option<Position>,
         ts: UnixNanos,
-    ) -> Option<(u32, bool)> {
+    ) -> Option<TouchedOrder> {
         let oid = IdKey::from_slot(event, EventField::Oid, &record.oid)?;
         let key = (record.common.venue.get(), oid);
         let kind = event.kind();
         if kind == EventKind::OrderNew {
             let state = entered(event, record, seq, position, ts);
             let rank = if state.is_live() { EntryRank::Kept } else { EntryRank::Spent };
-            return Some((self.table.insert(key, state, rank), false));
+            let slot = self.table.insert(key, state, rank);
+            return Some(TouchedOrder { slot, was_live: false, names_owner: false });
         }
         let Some(slot) = self.table.find(&key) else {
             if kind != EventKind::OrderAmend {
@@ -163,20 +180,21 @@ impl OrderTable {
                 entry_px: Price::NONE,
                 ..entered(event, record, seq, position, ts)
             };
-            return Some((self.table.insert(key, state, EntryRank::Spent), false));
+            let slot = self.table.insert(key, state, EntryRank::Spent);
+            return Some(TouchedOrder { slot, was_live: false, names_owner: false });
         };
         let state = self.table.get_mut(slot);
-        let was_live = state.is_live();
+        let (was_live, had_owner) = (state.is_live(), state.owner != 0);
         match kind {
             EventKind::OrderAmend => amended(state, event, record),
             EventKind::OrderCancel => state.cancelled = true,
             _ => quantity(record).into_iter().for_each(|qty| state.executed.add(qty)),
         }
-        let is_live = state.is_live();
+        let (is_live, names_owner) = (state.is_live(), !had_owner && state.owner != 0);
         if is_live != was_live {
             self.table.set_rank(slot, if is_live { EntryRank::Kept } else { EntryRank::Spent });
         }
-        Some((slot, was_live))
+        Some(TouchedOrder { slot, was_live, names_owner })
     }
 
     /// Returns the order in `slot`.
@@ -301,7 +319,9 @@ mod tests {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
-        orders.apply(&event, OrderRecord::from_event(&event)?, seq, None, event.ts_event())
+        let record = OrderRecord::from_event(&event)?;
+        let touched = orders.apply(&event, record, seq, None, event.ts_event())?;
+        Some((touched.slot, touched.was_live))
     }
 
     fn op() -> impl Strategy<Value = Op> {

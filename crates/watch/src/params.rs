@@ -183,6 +183,14 @@ impl ScenarioParams {
         i128::from(self.uint(name)) * 1_000_000
     }
 
+    /// Returns a parameter in seconds, converted to nanoseconds.
+    ///
+    /// # Panics
+    /// Panics if the definition has no such parameter.
+    pub fn seconds(&self, name: &str) -> i128 {
+        i128::from(self.uint(name)) * 1_000_000_000
+    }
+
     /// Returns a tolerance in billionths of its unit.
     ///
     /// # Panics
@@ -350,7 +358,7 @@ mod tests {
             (
                 "[wash]\nx = 1",
                 None,
-                "no scenario is called `wash`; did you mean `wash_trade`?; there are: order_to_trade_ratio, spoofing, wash_trade",
+                "no scenario is called `wash`; did you mean `wash_trade`?; see: unitape watch scenarios",
             ),
             (
                 r#"{"window":7}"#,

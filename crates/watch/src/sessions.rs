@@ -1,7 +1,9 @@
 //! The session dates of venues.
 
 use std::sync::Arc;
-use unitape_model::{Calendar, CalendarError, CivilDate, Dictionary, NameKind, SessionClock, UnixNanos};
+use unitape_model::{
+    Calendar, CalendarError, CivilDate, DayKind, Dictionary, NameKind, SessionClock, UnixNanos,
+};
 
 /// The calendar of a watch, which is a part of its rules.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,9 @@ impl PartialEq for WatchCalendar {
     }
 }
 
+/// A venue that is closed for longer has no next trading day.
+const DAYS_CLOSED_MAX: usize = 3_660;
+
 /// The session date of each venue, by its id.
 pub(crate) struct SessionDates {
     calendar: Arc<Calendar>,
@@ -66,6 +71,14 @@ impl SessionDates {
         }
         self.clocks[index] = Some(clock);
         date
+    }
+
+    /// Returns the next trading day of a venue after `date`: Monday to Friday where the calendar has no other word.
+    pub fn trading_day_after(&self, venue: &str, date: CivilDate) -> CivilDate {
+        let is_open =
+            |date: &CivilDate| matches!(self.calendar.day_kind(venue, *date), DayKind::Open | DayKind::Half);
+        let following = std::iter::successors(Some(date.following()), |date| Some(date.following()));
+        following.take(DAYS_CLOSED_MAX).find(is_open).unwrap_or(date.following())
     }
 
     /// Forgets the names of venues.

@@ -10,7 +10,7 @@
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hash};
-use unitape_model::{CivilDate, Decimal, InstrumentId, Position, Price, UnixNanos};
+use unitape_model::{Amount, CivilDate, Decimal, InstrumentId, Position, Price, UnixNanos};
 
 /// Bytes that are no state of these rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -140,7 +140,23 @@ pub(crate) use state_value;
 /// Saves and loads a state by its fields; those after the bar are its parameters, or are made by a call after the others are
 /// loaded: `watch_state!(LegLog { log, base | max } then rebuild)`.
 macro_rules! watch_state {
+    ($name:ident { | $($fixed:ident),* $(,)? }) => {
+        impl $crate::state::WatchState for $name {
+            fn save(&self, _out: &mut Vec<u8>) {
+                let Self { $($fixed: _),* } = self;
+            }
+
+            fn load(
+                &mut self,
+                _input: &mut $crate::state::StateReader<'_>,
+            ) -> Result<(), $crate::state::StateFault> {
+                Ok(())
+            }
+        }
+    };
     ($name:ident { $($field:ident),* $(,)? $(| $($fixed:ident),* $(,)?)? } $(then $rebuild:ident)?) => {
+        // A state may have no fields.
+        #[allow(unused_variables)]
         impl $crate::state::WatchState for $name {
             fn save(&self, out: &mut Vec<u8>) {
                 let Self { $($field,)* $($($fixed: _,)*)? } = self;
@@ -174,6 +190,10 @@ wrapped!(Position, u64, |position| position.0, |position| Some(Position(position
 wrapped!(CivilDate, i32, |date| date.days(), |days| Some(CivilDate::from_days(days)));
 wrapped!(Decimal, (i64, i8), |decimal| (decimal.mantissa(), decimal.exponent()), |(mantissa, exponent)| {
     Some(Decimal::from_canonical(mantissa, exponent))
+});
+
+wrapped!(Amount, (i128, i8), |amount| (amount.mantissa(), amount.exponent()), |(mantissa, exponent)| {
+    Some(Amount::from_canonical(mantissa, exponent))
 });
 
 impl<A: StateValue, B: StateValue> StateValue for (A, B) {

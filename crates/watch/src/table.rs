@@ -198,6 +198,12 @@ impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
         self.queues = [EMPTY; 2];
     }
 
+    /// Returns the slot of the oldest entry of a rank.
+    pub fn oldest(&self, rank: EntryRank) -> Option<u32> {
+        let oldest = self.queues[rank as usize].oldest;
+        (oldest != NONE).then_some(oldest)
+    }
+
     fn trim(&mut self) {
         while self.queues[EntryRank::Spent as usize].len > self.spent_max {
             self.forget(EntryRank::Spent);

@@ -2,20 +2,23 @@
 
 use crate::alert::Alert;
 use crate::error::Error;
-use crate::ids::IdKey;
+use crate::ids::{IdKey, id_text};
 use crate::kept::OptionalPosition;
 use crate::market::MarketState;
 use crate::missing::{MissingCounts, MissingValue};
 use crate::orders::{OrderTable, OrderUpdate, is_made_by_venue};
 use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::parties::OwnerGroups;
+use crate::prints::{Print, PrintChange, PrintTable};
 use crate::scenarios::{self, ScenarioEntry};
 use crate::sessions::SessionDates;
 use crate::state::{StateFault, StateReader, WatchState, state_value};
 use crate::timers::{DueTimer, TimerQueue};
+use serde_json::Value;
 use unitape_model::records::OrderRecord;
 use unitape_model::{
-    CivilDate, Dictionary, Event, EventField, EventKind, InstrumentId, NameKind, Position, UnixNanos, flags,
+    CivilDate, Dictionary, Event, EventField, EventKind, InstrumentId, NameKind, Position, Price, UnixNanos,
+    flags,
 };
 
 /// The version of the engine. It rises when equal definitions and parameters would give other alerts than before, so that a
@@ -31,6 +34,8 @@ pub enum SharedStateKind {
     Market,
     /// Session dates by venue.
     SessionDates,
+    /// Public prints, with their cancels and corrections.
+    Prints,
 }
 
 /// The shared state when an event comes, kept once for all scenarios.
@@ -39,6 +44,8 @@ pub struct ScenarioContext<'a> {
     pub seq: u64,
     /// Its place on the tape, if it is on one.
     pub position: Option<Position>,
+    /// The time at which it counts.
+    pub ts: UnixNanos,
     /// The time by which state expires. One event with a wrong time does not move it.
     pub expiry_ts: UnixNanos,
     /// Names of ids.
@@ -49,6 +56,10 @@ pub struct ScenarioContext<'a> {
     pub orders: &'a OrderTable,
     /// Best prices and reference data; empty unless a scenario that runs needs them.
     pub market: &'a MarketState,
+    /// Public prints; empty unless a scenario that runs needs them.
+    pub prints: &'a PrintTable,
+    /// Session dates and trading days of venues.
+    pub(crate) session_dates: &'a SessionDates,
 }
 
 impl ScenarioContext<'_> {
@@ -57,12 +68,94 @@ impl ScenarioContext<'_> {
         self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
     }
 
+    /// Returns the detail of an alert: `values`, an object, with the ordinals of its evidence and of this event, in order. On a
+    /// tape it has their positions as well. Of more than 1,024 events it names the latest, and counts the others.
+    pub(crate) fn detail(
+        &self,
+        mut values: Value,
+        evidence: impl IntoIterator<Item = EvidencePlace>,
+    ) -> Value {
+        let mut events: Vec<EvidencePlace> = evidence.into_iter().collect();
+        events.push(self.place());
+        events.sort_unstable_by_key(|place| place.seq);
+        events.dedup_by_key(|place| place.seq);
+        let left_out = events.len().saturating_sub(EVIDENCE_MAX);
+        let named = &events[left_out..];
+        values["seqs"] = named.iter().map(|place| place.seq).collect::<Vec<_>>().into();
+        let positions = named.iter().map(|place| place.position.get().map(|position| position.0));
+        if let Some(positions) = positions.collect::<Option<Vec<u64>>>() {
+            values["positions"] = positions.into();
+        }
+        if left_out > 0 {
+            values["left_out"] = left_out.into();
+        }
+        values
+    }
+
+    /// Returns the place of this event, for evidence.
+    #[inline]
+    pub(crate) fn place(&self) -> EvidencePlace {
+        EvidencePlace { seq: self.seq, position: self.kept_position() }
+    }
+
+    /// Returns the print that this event makes, if it is a new one. A timer comes before the print is kept.
+    pub(crate) fn arriving_print(&self, event: &Event<'_>) -> Option<Print> {
+        Print::of_arriving(event, self.seq, self.position, self.ts)
+    }
+
     /// Returns the position as scenarios keep it.
     #[inline]
     pub(crate) fn kept_position(&self) -> OptionalPosition {
         OptionalPosition::new(self.position)
     }
 }
+
+/// An owner on one side of an instrument at a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SideBook {
+    pub owner: u32,
+    pub venue: u16,
+    pub instr: InstrumentId,
+    /// 1 buy, 2 sell.
+    pub side: u8,
+}
+
+state_value!(SideBook { owner, venue, instr, side });
+
+impl SideBook {
+    /// Writes the key of an alert.
+    pub fn names(self, context: &ScenarioContext<'_>) -> Vec<(&'static str, String)> {
+        vec![
+            ("owner", context.name(NameKind::Owner, self.owner)),
+            ("venue", context.name(NameKind::Venue, self.venue.into())),
+            ("instr", context.name(NameKind::Instrument, self.instr.0)),
+            ("side", if self.side == 1 { "B" } else { "S" }.to_owned()),
+        ]
+    }
+}
+
+/// What makes a match: its id comes again at other venues, in other instruments and on other days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MatchKey {
+    pub venue: u16,
+    pub instr: InstrumentId,
+    pub session_date: CivilDate,
+    pub id: IdKey,
+}
+
+state_value!(MatchKey { venue, instr, session_date, id });
+
+/// The place of an event that is evidence of an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EvidencePlace {
+    pub seq: u64,
+    pub position: OptionalPosition,
+}
+
+state_value!(EvidencePlace { seq, position });
+
+/// Events that an alert names at most.
+const EVIDENCE_MAX: usize = 1024;
 
 /// An event with the facts around it.
 pub struct ScenarioInput<'a, 'e> {
@@ -86,18 +179,67 @@ pub struct ScenarioInput<'a, 'e> {
     pub trader: u32,
     /// Algorithm, likewise.
     pub algo: u32,
-    /// The session date of an event of the order family or an execution, where a running scenario needs it.
+    /// The session date of an event of the order family, an execution or a trade, where a running scenario needs it.
     pub session_date: Option<CivilDate>,
+    /// What a trade does to the prints, where a running scenario needs it.
+    pub print: Option<PrintChange>,
     /// Everything else.
     pub context: &'a ScenarioContext<'a>,
 }
 
 impl ScenarioInput<'_, '_> {
+    /// Returns owner, venue, instrument and side. The error is the first field that is missing.
+    pub(crate) fn side_book(&self) -> Result<SideBook, EventField> {
+        let Self { owner, venue, instr, side, .. } = *self;
+        match () {
+            () if owner == 0 => Err(EventField::Owner),
+            () if venue == 0 => Err(EventField::Venue),
+            () if instr.0 == 0 => Err(EventField::Instr),
+            () if !matches!(side, 1 | 2) => Err(EventField::Side),
+            () => Ok(SideBook { owner, venue, instr, side }),
+        }
+    }
+
+    /// Returns the match of an execution or a trade, if it names one and its session date is known.
+    #[inline]
+    pub(crate) fn match_key(&self) -> Option<MatchKey> {
+        let (event, field) = (self.event, EventField::MatchId);
+        let (venue, instr, id) = match self.record {
+            Some(record) => (self.venue, self.instr, IdKey::from_slot(event, field, &record.id2)),
+            None => (event.venue(), event.instrument(), IdKey::read(event, field)),
+        };
+        id.zip(self.session_date).map(|(id, session_date)| MatchKey { venue, instr, session_date, id })
+    }
+
     /// Returns the parent order of the event. A cancel or an execution without a parent has the parent of its order.
     pub fn parent(&self) -> Option<IdKey> {
         let inherits = matches!(self.event.kind(), EventKind::OrderCancel | EventKind::Exec);
         let inherited = || self.order.filter(|_| inherits).and_then(|o| o.order.parent());
         IdKey::read(self.event, EventField::Parent).or_else(inherited)
+    }
+
+    /// Returns the field that an execution lacks for an alert about itself: a name of its key, or its price.
+    pub(crate) fn lacking_of_execution(&self) -> Option<EventField> {
+        let record = self.record?;
+        let lacks_id = |field, slot| IdKey::from_slot(self.event, field, slot).is_none();
+        match () {
+            () if self.instr.0 == 0 => Some(EventField::Instr),
+            () if lacks_id(EventField::Oid, &record.oid) => Some(EventField::Oid),
+            () if lacks_id(EventField::MatchId, &record.id2) => Some(EventField::MatchId),
+            () if Price(record.px.get()).as_option().is_none() => Some(EventField::Px),
+            () => None,
+        }
+    }
+
+    /// Returns the key of an alert about one execution: venue, instrument, order and match.
+    pub(crate) fn execution_key(&self) -> Vec<(&'static str, String)> {
+        let id = |field| id_text(self.event, field).unwrap_or_default();
+        vec![
+            ("venue", self.context.name(NameKind::Venue, self.venue.into())),
+            ("instr", self.context.name(NameKind::Instrument, self.instr.0)),
+            ("oid", id(EventField::Oid)),
+            ("match_id", id(EventField::MatchId)),
+        ]
     }
 }
 
@@ -110,7 +252,12 @@ pub struct ScenarioOutput<'a> {
     scenario: usize,
 }
 
-impl ScenarioOutput<'_> {
+impl<'a> ScenarioOutput<'a> {
+    /// Returns the current event; of a timer, the event that brings the time.
+    pub fn event(&self) -> &'a Event<'a> {
+        self.event
+    }
+
     /// Raises an alert.
     pub fn alert(&mut self, alert: Alert) {
         self.alerts.push(alert);
@@ -172,6 +319,10 @@ pub trait Scenario: WatchState + Send {
     fn on_venue_change(&mut self, _input: &ScenarioInput<'_, '_>) {}
     /// Handles a due timer of the scenario. The event that brings the time has changed nothing yet.
     fn on_timer(&mut self, _due: DueTimer, _context: &ScenarioContext<'_>, _out: &mut ScenarioOutput<'_>) {}
+    /// Returns the longest window of prints that the scenario looks at, in nanoseconds.
+    fn print_window_ns(&self) -> i128 {
+        0
+    }
     /// Forgets all events; counters stay.
     fn reset(&mut self);
     /// Returns the counters of the scenario's state. The engine counts events, alerts and missing values.
@@ -234,12 +385,14 @@ pub struct Watch {
     parties: OwnerGroups,
     orders: OrderTable,
     market: MarketState,
+    prints: PrintTable,
     session_dates: SessionDates,
     clock: BelievedClock,
     timers: TimerQueue,
     needs_orders: bool,
     needs_market: bool,
     needs_session_dates: bool,
+    needs_prints: bool,
 }
 
 impl WatchState for RunningScenario {
@@ -261,15 +414,15 @@ state_value!(BelievedClock { latest, last });
 
 impl WatchState for Watch {
     fn save(&self, out: &mut Vec<u8>) {
-        let Self { parties, orders, market, clock, timers, running, .. } = self;
-        let shared: [&dyn WatchState; 5] = [parties, orders, market, clock, timers];
+        let Self { parties, orders, market, prints, clock, timers, running, .. } = self;
+        let shared: [&dyn WatchState; 6] = [parties, orders, market, prints, clock, timers];
         shared.into_iter().for_each(|part| part.save(out));
         running.iter().for_each(|running| running.save(out));
     }
 
     fn load(&mut self, input: &mut StateReader<'_>) -> Result<(), StateFault> {
-        let Self { parties, orders, market, clock, timers, running, session_dates, .. } = self;
-        let shared: [&mut dyn WatchState; 5] = [parties, orders, market, clock, timers];
+        let Self { parties, orders, market, prints, clock, timers, running, session_dates, .. } = self;
+        let shared: [&mut dyn WatchState; 6] = [parties, orders, market, prints, clock, timers];
         shared.into_iter().try_for_each(|part| part.load(input))?;
         session_dates.reset();
         running.iter_mut().try_for_each(|running| running.load(input))
@@ -308,7 +461,12 @@ impl Watch {
         Self {
             needs_orders: needs(SharedStateKind::Orders),
             needs_market: needs(SharedStateKind::Market),
-            needs_session_dates: needs(SharedStateKind::SessionDates),
+            // A match id, which a cancel of a trade names, belongs to a session date.
+            needs_session_dates: needs(SharedStateKind::SessionDates) || needs(SharedStateKind::Prints),
+            needs_prints: needs(SharedStateKind::Prints),
+            prints: PrintTable::new(
+                running.iter().map(|running| running.scenario.print_window_ns()).max().unwrap_or(0),
+            ),
             running,
             judges,
             parties: OwnerGroups::default(),
@@ -335,46 +493,72 @@ impl Watch {
         let ts = self.clock.time_of(event);
         let expiry_ts = self.clock.expiry();
         while let Some((scenario, due)) = self.timers.pop(ts) {
-            let Self { running, parties, orders, market, timers, .. } = self;
-            let context = ScenarioContext { seq, position, expiry_ts, names, parties, orders, market };
+            let Self { running, parties, orders, market, prints, timers, session_dates, .. } = self;
+            let context = ScenarioContext {
+                seq,
+                position,
+                ts,
+                expiry_ts,
+                names,
+                parties,
+                orders,
+                market,
+                prints,
+                session_dates,
+            };
             running[scenario]
                 .call(scenario, event, out, timers, |judge, output| judge.on_timer(due, &context, output));
         }
         if event.is_repeat() {
             // Its message may have been judged already.
-            return;
+            return complete_alerts(&mut out[from..], position);
         }
         let kind = event.kind();
         let record = OrderRecord::from_event(event);
-        let mut touched = None;
+        let (mut touched, mut print, mut session_date) = (None, None, None);
+        if self.needs_session_dates && (record.is_some() || kind == EventKind::Trade) {
+            session_date = Some(self.session_dates.date(event.venue(), ts, names));
+        }
         match (kind, record) {
             // Nobody knows whose venue's order it is of.
             (EventKind::OrderCancel | EventKind::Exec, Some(record)) if record.common.venue.get() == 0 => {
-                return self.count_without_venue(event);
+                self.count_without_venue(event);
+                return complete_alerts(&mut out[from..], position);
             }
             (_, Some(record)) if self.needs_orders => {
                 touched = self.orders.apply(event, record, seq, position, ts);
             }
-            (EventKind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq, ts),
+            (EventKind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq, position, ts),
             (EventKind::Ref, _) if self.needs_market => self.market.on_ref(event),
             (EventKind::Party, _) => self.parties.on_party(event),
+            (EventKind::Trade, _) if self.needs_prints => {
+                let session_date = session_date.unwrap_or(CivilDate::from_utc(ts));
+                print = self.prints.on_trade(event, seq, position, ts, expiry_ts, session_date);
+            }
             _ => {}
         }
         if !self.judges[kind as usize].is_empty() {
-            let session_date = match record {
-                Some(record) if self.needs_session_dates => {
-                    Some(self.session_dates.date(record.common.venue.get(), ts, names))
-                }
-                _ => None,
+            let Self { running, judges, parties, orders, market, prints, timers, session_dates, .. } = self;
+            let context = ScenarioContext {
+                seq,
+                position,
+                ts,
+                expiry_ts,
+                names,
+                parties,
+                orders,
+                market,
+                prints,
+                session_dates,
             };
-            let Self { running, judges, parties, orders, market, timers, .. } = self;
-            let context = ScenarioContext { seq, position, expiry_ts, names, parties, orders, market };
-            let order = touched.map(|(slot, was_live)| OrderUpdate {
-                slot,
-                order: context.orders.get(slot),
-                was_live,
+            let order = touched.map(|touched| OrderUpdate {
+                slot: touched.slot,
+                order: context.orders.get(touched.slot),
+                was_live: touched.was_live,
+                names_owner: touched.names_owner,
             });
-            let input = input_of(event, ts, record, order, session_date, &context);
+            let mut input = input_of(event, ts, record, order, session_date, &context);
+            input.print = print;
             let is_of_venue = record.is_some() && is_made_by_venue(event);
             for &index in &judges[kind as usize] {
                 let running = &mut running[index as usize];
@@ -388,10 +572,7 @@ impl Watch {
                 });
             }
         }
-        if out.len() > from {
-            out[from..].sort_by(Alert::order);
-            out[from..].iter_mut().for_each(|alert| alert.position = position);
-        }
+        complete_alerts(&mut out[from..], position);
     }
 
     /// Counts a cancel or an execution that names no venue.
@@ -410,6 +591,7 @@ impl Watch {
         self.parties.reset();
         self.orders.reset();
         self.market.reset();
+        self.prints.reset();
         self.session_dates.reset();
         self.clock = BelievedClock::default();
         self.timers.clear();
@@ -433,6 +615,7 @@ impl Watch {
             orders_spent,
             market_bound_hit: self.market.bound_hit(),
             timers_bound_hit: self.timers.bound_hit,
+            prints_bound_hit: self.prints.bound_hit(),
         }
     }
 }
@@ -448,6 +631,8 @@ pub struct SharedMetrics {
     pub market_bound_hit: u64,
     /// Timers not set because there was no room.
     pub timers_bound_hit: u64,
+    /// Prints and last prices forgotten because there was no room.
+    pub prints_bound_hit: u64,
 }
 
 impl SharedMetrics {
@@ -457,6 +642,16 @@ impl SharedMetrics {
         self.orders_spent += later.orders_spent;
         self.market_bound_hit += later.market_bound_hit;
         self.timers_bound_hit += later.timers_bound_hit;
+        self.prints_bound_hit += later.prints_bound_hit;
+    }
+}
+
+/// Sorts the alerts of one event, and gives them its position. Timers raise alerts also when the event itself is not judged.
+#[inline]
+fn complete_alerts(alerts: &mut [Alert], position: Option<Position>) {
+    if !alerts.is_empty() {
+        alerts.sort_by(Alert::order);
+        alerts.iter_mut().for_each(|alert| alert.position = position);
     }
 }
 
@@ -517,6 +712,7 @@ pub(crate) fn input_of<'a, 'e>(
         trader: 0,
         algo: 0,
         session_date,
+        print: None,
         context,
     };
     let Some(record) = record else { return input };

@@ -39,11 +39,11 @@ fn what_cannot_be_replayed_is_named() {
     for (input, want) in [
         (
             r#"{"rec":"header","params":{"spoof":{}}}"#,
-            "in.jsonl:1: no scenario is called `spoof`; did you mean `spoofing`?; there are: order_to_trade_ratio, spoofing, wash_trade",
+            "in.jsonl:1: no scenario is called `spoof`; did you mean `spoofing`?; see: unitape watch scenarios",
         ),
         (
-            r#"{"rec":"header","scenario":"luld"}"#,
-            "in.jsonl:1: no scenario is called `luld`; there are: order_to_trade_ratio, spoofing, wash_trade",
+            r#"{"rec":"header","scenario":"ludwig"}"#,
+            "in.jsonl:1: no scenario is called `ludwig`; see: unitape watch scenarios",
         ),
         (r#"{"rec":"header","params":3}"#, "in.jsonl:1: params must be an object"),
         ("\n{\"rec\":\"case\"}", "in.jsonl:2: a case needs an id"),
@@ -63,7 +63,7 @@ fn what_cannot_be_replayed_is_named() {
     let none = ScenarioSelection { scenarios: vec!["wash".into()], ..ScenarioSelection::default() };
     assert_eq!(
         replayed("", &none).unwrap_err(),
-        "no scenario is called `wash`; did you mean `wash_trade`?; there are: order_to_trade_ratio, spoofing, wash_trade"
+        "no scenario is called `wash`; did you mean `wash_trade`?; see: unitape watch scenarios"
     );
 }
 

@@ -408,8 +408,8 @@ fn lacking(owner: u32, instr: InstrumentId, side: u8, qty: Option<Decimal>) -> E
 }
 
 /// The parameters, ready for exact arithmetic.
-struct SpoofingLimits {
-    max_life_ns: i128,
+pub(super) struct SpoofingLimits {
+    pub max_life_ns: i128,
     cancel_after_exec_ns: i128,
     /// Billionths.
     min_ratio: u64,
@@ -423,7 +423,8 @@ struct SpoofingLimits {
 const BILLION: u64 = 1_000_000_000;
 
 impl SpoofingLimits {
-    fn new(params: &ScenarioParams) -> Self {
+    /// Reads the parameters.
+    pub fn new(params: &ScenarioParams) -> Self {
         Self {
             max_life_ns: params.millis("max_life_ms"),
             cancel_after_exec_ns: params.millis("cancel_after_exec_ms"),
@@ -434,28 +435,30 @@ impl SpoofingLimits {
         }
     }
 
-    fn is_short(&self, entry: UnixNanos, cancel: UnixNanos) -> bool {
+    /// Returns whether the order lived up to the limit.
+    pub fn is_short(&self, entry: UnixNanos, cancel: UnixNanos) -> bool {
         i128::from(cancel.0) - i128::from(entry.0) <= self.max_life_ns
     }
 
-    fn is_pulled(&self, last_exec: UnixNanos, cancel: UnixNanos) -> bool {
+    /// Returns whether the cancel came soon enough after the execution.
+    pub fn is_pulled(&self, last_exec: UnixNanos, cancel: UnixNanos) -> bool {
         i128::from(cancel.0) - i128::from(last_exec.0) <= self.cancel_after_exec_ns
     }
 
     /// Returns whether distance ≤ limit × tick. Both sides are under 2^127.
-    fn is_near(&self, side: u8, entry_px: Price, best: Price, tick: Price) -> bool {
+    pub fn is_near(&self, side: u8, entry_px: Price, best: Price, tick: Price) -> bool {
         let buy_distance = i128::from(best.0) - i128::from(entry_px.0);
         let distance = if side == 1 { buy_distance } else { -buy_distance };
         distance.max(0) * i128::from(BILLION) <= i128::from(self.max_dist) * i128::from(tick.0)
     }
 
     /// Returns whether executed × 100 ≤ limit × quantity.
-    fn is_hardly_filled(&self, executed: &QuantitySum, qty: Decimal) -> bool {
+    pub fn is_hardly_filled(&self, executed: &QuantitySum, qty: Decimal) -> bool {
         executed.times(100 * BILLION) <= QuantitySum::from_decimal(qty).times(self.max_filled)
     }
 
     /// Returns whether quantity × price ≥ limit.
-    fn is_large(&self, qty: Decimal, px: Price) -> bool {
+    pub fn is_large(&self, qty: Decimal, px: Price) -> bool {
         px.0 >= 0 && {
             let mut notional = times(qty, px.0.unsigned_abs());
             notional.exponent -= Price::PLACES as i32;
@@ -464,7 +467,7 @@ impl SpoofingLimits {
     }
 
     /// Returns whether quantity ≥ ratio × executed.
-    fn is_out_of_proportion(&self, qty: Decimal, executed: &QuantitySum) -> bool {
+    pub fn is_out_of_proportion(&self, qty: Decimal, executed: &QuantitySum) -> bool {
         executed.times(self.min_ratio) <= QuantitySum::from_decimal(qty).times(BILLION)
     }
 }

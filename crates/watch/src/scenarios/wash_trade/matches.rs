@@ -9,20 +9,10 @@
 //! a match stay after a match of two. Once the bought and the sold quantity are equal, they are forgotten first.
 
 use super::ExecutionLeg;
-use crate::ids::IdKey;
 use crate::parties::OwnerGroups;
 use crate::state::{state_value, watch_state};
 use crate::table::{BoundedTable, EntryRank};
-use unitape_model::{CivilDate, InstrumentId};
-
-/// What makes a match: its id comes again at other venues, in other instruments and on other days.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct MatchKey {
-    pub venue: u16,
-    pub instr: InstrumentId,
-    pub session_date: CivilDate,
-    pub id: IdKey,
-}
+use crate::watch::MatchKey;
 
 /// Legs of one match at most; later ones do not wait.
 pub const LEGS_PER_MATCH_MAX: u32 = 1 << 10;
@@ -75,7 +65,6 @@ pub(super) struct MatchTable {
     pub bound_hit: u64,
 }
 
-state_value!(MatchKey { venue, instr, session_date, id });
 state_value!(WaitingLeg { leg, number, consumed });
 state_value!(NetQuantity { mantissa, exponent });
 state_value!(LegPair { legs, count, complete, net, alerted });

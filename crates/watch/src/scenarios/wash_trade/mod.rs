@@ -26,16 +26,15 @@ mod tests;
 
 use crate::alert::Alert;
 use crate::exact::{BILLION, at_most, times};
-use crate::ids::IdKey;
 use crate::kept::OptionalPosition;
 use crate::missing::MissingValue;
 use crate::orders::quantity;
 use crate::params::ScenarioParams;
 use crate::parties::OwnerGroups;
 use crate::state::{state_value, watch_state};
-use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
+use crate::watch::{MatchKey, Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedStateKind};
 use legs::LegLog;
-use matches::{MatchKey, MatchTable};
+use matches::MatchTable;
 use serde_json::json;
 use unitape_model::{Decimal, EventField, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
@@ -162,13 +161,6 @@ fn leg(input: &ScenarioInput<'_, '_>) -> Result<ExecutionLeg, EventField> {
     require(input.instr.0 != 0, EventField::Instr)?;
     require(input.owner != 0, EventField::Owner)?;
     require(matches!(input.side, 1 | 2), EventField::Side)?;
-    let id = IdKey::from_slot(input.event, EventField::MatchId, &record.id2);
-    let key = id.zip(input.session_date).map(|(id, session_date)| MatchKey {
-        venue: input.venue,
-        instr: input.instr,
-        session_date,
-        id,
-    });
     Ok(ExecutionLeg {
         ts: input.ts,
         px: px.0,
@@ -178,7 +170,7 @@ fn leg(input: &ScenarioInput<'_, '_>) -> Result<ExecutionLeg, EventField> {
         owner: input.owner,
         instr: input.instr,
         side: input.side - 1,
-        match_key: key,
+        match_key: input.match_key(),
     })
 }
 

@@ -2,9 +2,11 @@ use super::*;
 use crate::orders::OrderTable;
 use crate::params::ParamOverlay;
 use crate::scenarios;
+use crate::sessions::SessionDates;
 use crate::twin::naive::stream::{Op, SILENT, arena, hold, hold_reset, names, step};
 use crate::watch::input_of;
 use proptest::prelude::*;
+use std::sync::Arc;
 use unitape_model::records::OrderRecord;
 use unitape_model::{Event, frames};
 
@@ -92,14 +94,19 @@ proptest! {
                 EventKind::Exec => {
                     let market = crate::MarketState::default();
                     let orders = OrderTable::new();
+                    let prints = crate::PrintTable::new(0);
+                    let session_dates = SessionDates::new(Arc::default());
                     let context = crate::ScenarioContext {
                         seq,
                         position: None,
+                        ts: event.ts_event(),
                         expiry_ts: event.ts_event(),
                         names: &names,
                         parties: &parties,
                         orders: &orders,
                         market: &market,
+                        prints: &prints,
+                        session_dates: &session_dates,
                     };
                     let record = OrderRecord::from_event(&event);
                     let input = input_of(&event, event.ts_event(), record, None, None, &context);

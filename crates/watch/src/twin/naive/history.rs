@@ -4,8 +4,8 @@ use crate::exact::QuantitySum;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use unitape_model::{
-    Amount, Calendar, CivilDate, Decimal, Dictionary, Event, EventField, EventKind, EventValue, InlineId,
-    InstrumentId, NameKind, Price, UnixNanos, flags,
+    Amount, Calendar, CivilDate, DayKind, Decimal, Dictionary, Event, EventField, EventKind, EventValue,
+    InlineId, InstrumentId, NameKind, Price, UnixNanos, flags,
 };
 
 /// An id in its original form.
@@ -170,6 +170,14 @@ impl Happened {
         matches!(self.fields.get(&field), Some(FieldValue::Flags(flags)) if flags.contains(&flag))
     }
 
+    /// Returns whether it is a public print of its own, and does not cancel or correct one.
+    pub fn is_print(&self) -> bool {
+        self.kind == EventKind::Trade
+            && self.text(EventField::Action).is_none_or(|action| action == "new")
+            && self.px.is_some()
+            && self.qty.is_some()
+    }
+
     /// Returns whether it is a message of the trader about an order.
     pub fn is_message(&self) -> bool {
         matches!(self.kind, EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel)
@@ -273,7 +281,8 @@ impl History {
         now.session_date = self.calendar.session_date(venue, ts).0;
         let inherits = matches!(now.kind, EventKind::OrderCancel | EventKind::Exec);
         // "A cancel or execution that names no venue is missing; without instrument or side it has those of its order."
-        if inherits && now.venue.is_none() {
+        // Nor does an event count whose message may be on the tape twice.
+        if inherits && now.venue.is_none() || event.is_repeat() {
             now.kind = EventKind::Clock;
         }
         let order = self.order_before(&now).filter(|_| inherits);
@@ -457,6 +466,100 @@ impl History {
     fn index(&self, event: &Happened) -> usize {
         self.events.partition_point(|e| e.seq < event.seq)
     }
+
+    /// Returns the current event as a print. Returns `None` if it is no trade, or cancels or corrects one.
+    pub fn print_now(&self) -> Option<Print> {
+        let now = self.now();
+        let print = Print {
+            seq: now.seq,
+            ts: now.ts,
+            px: now.px?,
+            qty: now.qty?,
+            no_last: now.has_flag(EventField::TradeFlags, "no_last"),
+        };
+        now.is_print().then_some(print)
+    }
+
+    /// Returns the price of the last public trade before `seq`, at one venue, or at any if `venue` is `None`. A print that
+    /// does not count, or counts in volumes alone, is not the last trade.
+    pub fn last_price_before(&self, instr: InstrumentId, venue: Option<u32>, seq: u64) -> Option<Price> {
+        self.prints_before(instr, venue, seq).into_iter().rfind(|print| !print.no_last).map(|print| print.px)
+    }
+
+    /// Returns the national best bid and offer: "NBBO is a bbo whose venue is \"NBBO\"".
+    pub fn national_best_before(&self, instr: InstrumentId, seq: u64, names: &Dictionary) -> Option<Best> {
+        let venue = names.get(NameKind::Venue, b"NBBO")?;
+        self.best_before(Some(venue), instr, seq)
+    }
+
+    /// Returns the next trading day of a venue after `date`: Monday to Friday where the calendar has no other word.
+    pub fn trading_day_after(&self, venue: &str, date: CivilDate) -> CivilDate {
+        let is_open =
+            |date: &CivilDate| matches!(self.calendar.day_kind(venue, *date), DayKind::Open | DayKind::Half);
+        std::iter::successors(Some(date.following()), |date| Some(date.following()))
+            .find(is_open)
+            .expect("a venue does not close for ever")
+    }
+
+    /// Returns the value that an event names in a field. For a cancel or an execution that names none, returns the value
+    /// that its order had at that time, from its `order_new` or else its first amend that has one.
+    pub fn inherited<'a>(&'a self, event: &'a Happened, field: EventField) -> Option<&'a FieldValue> {
+        let of_order = || {
+            let shapes = |e: &&Happened| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend);
+            let inherits = matches!(event.kind, EventKind::OrderCancel | EventKind::Exec);
+            let life = if inherits { self.of_order(event) } else { Vec::new() };
+            life.into_iter().filter(shapes).find_map(|e| e.fields.get(&field))
+        };
+        event.fields.get(&field).or_else(of_order)
+    }
+
+    /// Returns the order that `new` begins, according to the events before `seq`. Returns `None` if another order has its
+    /// id by then.
+    pub fn order_of(&self, new: &Happened, seq: u64) -> Option<Order<'_>> {
+        let later = Happened { seq, ..new.clone() };
+        self.order_before(&later).filter(|order| order.new.is_some_and(|e| e.seq == new.seq))
+    }
+
+    /// Returns a number of ticks, given in billionths, as a difference of prices × 10^9. The tick is the one known before
+    /// `seq`. No ticks need no tick.
+    pub fn ticks_before(&self, instr: InstrumentId, ticks: u64, seq: u64) -> Option<i128> {
+        match self.reference_before(instr, EventField::Tick, seq) {
+            _ if ticks == 0 => Some(0),
+            Some(FieldValue::Price(tick)) if tick.0 > 0 => Some(i128::from(tick.0) * i128::from(ticks)),
+            _ => None,
+        }
+    }
+}
+
+impl Happened {
+    /// Implements "(t-W, t]".
+    pub fn is_in_window(&self, t: UnixNanos, window: i128) -> bool {
+        let (ts, t) = (i128::from(self.ts.0), i128::from(t.0));
+        ts > t - window && ts <= t
+    }
+
+    /// Returns the quantity of an execution, if it is above zero.
+    pub fn executed_qty(&self) -> Option<Decimal> {
+        self.qty.filter(|qty| self.kind == EventKind::Exec && qty.mantissa() > 0)
+    }
+
+    /// Returns whether it is an execution with a quantity that removed liquidity.
+    pub fn is_aggressive(&self) -> bool {
+        self.executed_qty().is_some() && self.text(EventField::Liq) == Some("R")
+    }
+}
+
+impl Order<'_> {
+    /// Implements "leaves = qty - executed"; zero if the order is not live.
+    pub fn leaves(&self) -> QuantitySum {
+        let qty = self.qty.filter(|_| self.is_live()).map(QuantitySum::from_decimal);
+        qty.map_or(QuantitySum::ZERO, |qty| qty.minus_earlier(&self.executed))
+    }
+}
+
+/// Returns the other side.
+pub fn opposite(side: char) -> char {
+    if side == 'B' { 'S' } else { 'B' }
 }
 
 /// Sums the quantities of executions.

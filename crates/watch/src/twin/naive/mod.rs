@@ -3,15 +3,54 @@
 //! A twin keeps every event and searches them. It shares only exact numbers and the reading of events with the fast
 //! code. So if both agree, both implement the definition.
 
+pub(crate) mod abusive_squeeze;
 pub mod breakers;
+pub(crate) mod collusive_spoofing;
+pub(crate) mod comms_lexicon;
+pub(crate) mod cross_product;
+pub(crate) mod cross_venue_layering;
+pub(crate) mod eu_volatility_interruption;
+pub(crate) mod excessive_bid;
+pub(crate) mod fat_finger;
+pub(crate) mod front_running;
 mod history;
+pub(crate) mod insider_news;
+pub(crate) mod layering;
+pub(crate) mod luld;
+pub(crate) mod marking_close;
+pub(crate) mod momentum_ignition;
+pub(crate) mod mwcb;
+mod number;
+pub(crate) mod off_market_trade;
 pub(crate) mod order_to_trade_ratio;
+pub(crate) mod painting_tape;
+pub(crate) mod parking;
+pub(crate) mod payments_passthrough;
+pub(crate) mod payments_round;
+pub(crate) mod payments_sanctions;
+pub(crate) mod payments_structuring;
+pub(crate) mod payments_velocity;
+pub(crate) mod ping_orders;
+pub(crate) mod prearranged;
+pub(crate) mod price_spike;
+pub(crate) mod pump_and_dump;
+pub(crate) mod quote_stuffing;
+pub(crate) mod reg_sho_201;
+pub(crate) mod restricted_list;
+pub(crate) mod runaway_algo;
+pub(crate) mod smoking;
 pub(crate) mod spoofing;
+pub(crate) mod stop_hunting;
 #[cfg(test)]
 pub(crate) mod stream;
+pub(crate) mod tailgating;
+pub(crate) mod trade_through;
+mod transfers;
+pub(crate) mod volume_spike;
 pub(crate) mod wash_trade;
 
-pub use history::{Best, FieldValue, Happened, History, Id, Order, Print, after_reduction, sum};
+pub use history::{Best, FieldValue, Happened, History, Id, Order, Print, after_reduction, opposite, sum};
+pub use number::Number;
 
 use crate::alert::Alert;
 use crate::error::Error;
@@ -40,6 +79,14 @@ pub struct NaiveAlert {
 /// Returns the name of an id. An id without a name is shown as its number.
 pub fn name(names: &Dictionary, dict: NameKind, id: u32) -> String {
     names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
+}
+
+/// Returns the complete text of an id, as a key shows it.
+pub fn id_text(id: &Id) -> String {
+    match id {
+        Id::Number(number) => number.to_string(),
+        Id::Text(text) => String::from_utf8_lossy(text).into_owned(),
+    }
 }
 
 /// The twins of the scenarios of a selection, on one stream of events.
