@@ -356,6 +356,7 @@ fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
         (shared.orders_bound_hit, "live orders forgotten because memory was full"),
         (shared.market_bound_hit, "prices and references not kept because memory was full"),
         (shared.timers_bound_hit, "timers not set because memory was full"),
+        (shared.prints_bound_hit, "prints and last prices forgotten because memory was full"),
     ] {
         if count > 0 {
             say!("{} {text}", grouped(count));
@@ -390,6 +391,7 @@ fn counters(replayed: &ReplaySummary) -> Option<Value> {
         ("orders_bound_hit", shared.orders_bound_hit),
         ("market_bound_hit", shared.market_bound_hit),
         ("timers_bound_hit", shared.timers_bound_hit),
+        ("prints_bound_hit", shared.prints_bound_hit),
     ] {
         if n > 0 {
             all.insert(word.to_owned(), n.into());
@@ -403,13 +405,17 @@ fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
     if replayed.alerts > 0 {
         return;
     }
-    let ran: Vec<&str> = match &selection.scenarios[..] {
-        [] => unitape_watch::scenarios::ALL.iter().map(|entry| entry.id).collect(),
-        chosen => chosen.iter().map(String::as_str).collect(),
-    };
-    let scenarios = if ran.len() == 1 { "scenario" } else { "scenarios" };
     let events = grouped(replayed.events);
-    note!("unitape: no alerts: {} {scenarios} over {events} events: {}", ran.len(), ran.join(", "));
+    match &selection.scenarios[..] {
+        [] => note!(
+            "unitape: no alerts: {} scenarios over {events} events",
+            unitape_watch::scenarios::ALL.len()
+        ),
+        [one] => note!("unitape: no alerts: 1 scenario over {events} events: {one}"),
+        some => {
+            note!("unitape: no alerts: {} scenarios over {events} events: {}", some.len(), some.join(", "))
+        }
+    }
 }
 
 fn replay_tape(dir: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -> output::Result {

@@ -25,8 +25,14 @@ pub const COMMANDS: [(&str, &str); 31] = [
         "generate banks --seed 7 --pairs 8 --events 4000 --out banks/banks.jsonl --truth banks/truth.jsonl --json",
     ),
     ("consolidate", "consolidate feeds/feeds.toml --tape tape --json"),
-    ("watch", "watch run tape --alerts alerts --until-end --json"),
-    ("replay", "watch replay tape --json"),
+    (
+        "watch",
+        "watch run tape --alerts alerts --scenario spoofing --scenario order_to_trade_ratio --scenario wash_trade --until-end --json",
+    ),
+    (
+        "replay",
+        "watch replay tape --scenario spoofing --scenario order_to_trade_ratio --scenario wash_trade --json",
+    ),
     ("handler", "handler feeds/depth.pcap --config feeds/depth.toml --depth 1000 --stats --json"),
     ("books", "book show tape --venue XBOX --basis levels --depth 1000 --json"),
     ("best", "book bbo tape --venue XBOX --json"),
