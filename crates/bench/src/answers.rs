@@ -4,6 +4,7 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, LatencyHistogram, LatencyPercentiles, RepeatTimes, histogram, note};
 use crate::store::make_tape;
+use crate::watch::THREE;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -84,7 +85,7 @@ struct LiveStream {
 impl LiveStream {
     fn new(count: usize) -> Result<Self, Error> {
         let (arena, names) = sample::orders(count, 42);
-        let mut watch = Watch::new(&ScenarioSelection::default())?;
+        let mut watch = Watch::new(&ScenarioSelection::of(&THREE))?;
         let (mut events, mut alerts, mut completed) = (Vec::new(), Vec::new(), Vec::new());
         for (index, (_, _, frame)) in frames(&arena).enumerate() {
             let event = Event::new(frame).expect("a frame of the sample");
@@ -123,9 +124,10 @@ impl LiveStream {
                         },
                         spin: true,
                         on_missing: &|| {},
+                        on_snapshot_refused: &|_| {},
                         snapshot_events: u64::MAX,
                     };
-                    let selection = ScenarioSelection::default();
+                    let selection = ScenarioSelection::of(&THREE);
                     let watched = watch_live::<unitape_run::Error>(
                         &tape,
                         &alerts,

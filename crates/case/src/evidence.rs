@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use unitape_book::{Basis, BookOptions, PriceLevel, TapeBooks};
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, EventField, EventValue, LostNameCounts, NameKind, Position, Side};
+use unitape_model::{
+    DefinitionTable, EventField, EventValue, LostNameCounts, NameKind, Position, Side, UnixNanos,
+};
 use unitape_run::address::{TapeRangeBound, TapeStopPoint};
 use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_run::replay::{BookReplay, PointPresence};
@@ -123,10 +125,14 @@ impl EvidenceTape {
             let is_trigger = event.seq == alert.trigger_seq;
             let line = match event.position {
                 None => Err("the alert does not say where it is on the tape".to_owned()),
-                Some(position) => self.event_at(position, event.seq, is_trigger.then_some(&mut listing))?,
+                Some(position) => {
+                    let listing = is_trigger.then_some((alert.ts, &mut listing));
+                    self.event_at(position, event.seq, listing)?
+                }
             };
             let line = match line {
-                Ok(line) if is_trigger && line.ts != alert.ts.0 => {
+                // An alert at the end of a time, such as a bucket of volume, completes with the first event after it.
+                Ok(line) if is_trigger && line.ts < alert.ts.0 => {
                     Err("another event is there: this is another tape of that id, or it was cut".to_owned())
                 }
                 other => other,
@@ -170,12 +176,13 @@ impl EvidenceTape {
         Ok(())
     }
 
-    /// Returns the event at a position as a line, or why there is none.
+    /// Returns the event at a position as a line, or why there is none. Completes the listing of an alert at this time from
+    /// an event at this time: a later one only showed that the time was over.
     fn event_at(
         &mut self,
         position: Position,
         seq: u64,
-        listing: Option<&mut ListingName>,
+        listing: Option<(UnixNanos, &mut ListingName)>,
     ) -> Result<Result<EventLine, String>, Error> {
         let frame = match self.reader.frame_at(position) {
             Ok(frame) => frame,
@@ -197,7 +204,9 @@ impl EvidenceTape {
             Err(flaw) => return Ok(Err(format!("the event is damaged: {flaw}"))),
         };
         let names = &self.names;
-        if let Some(listing) = listing {
+        if let Some((ts, listing)) = listing
+            && ts == event.ts_event()
+        {
             let name = |field| match event.field(field, &mut [0; 36]) {
                 Some(EventValue::Sym(dict, id)) => names.dictionary().name(dict, id).map(str::to_owned),
                 _ => None,

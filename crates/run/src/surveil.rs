@@ -243,6 +243,9 @@ pub struct LiveControl<'a> {
     pub spin: bool,
     /// Is called once if the watch begins to wait for a tape that is not there.
     pub on_missing: &'a dyn Fn(),
+    /// Is given the reason if a snapshot cannot be written, once until one can be. The watch goes on: without a snapshot, a
+    /// restart judges the source from an earlier point.
+    pub on_snapshot_refused: &'a dyn Fn(&Error),
     /// The number of events between two snapshots while there is more to judge. At the end of the tape a thirty-second of it
     /// is enough.
     pub snapshot_events: u64,
@@ -301,11 +304,12 @@ pub fn watch_live<E: From<Error>>(
         cursor,
         store,
         pending: None,
+        is_snapshot_refused: false,
         blind,
     };
     let judged = watch.judge_until_end(control, &mut sink);
     // The alerts of before an error stay, and must be as durable as any.
-    let LiveWatch { surveillance, tape, mut cursor, store, blind, .. } = watch;
+    let LiveWatch { surveillance, tape, mut cursor, store, blind, mut is_snapshot_refused, .. } = watch;
     let last = judged.is_ok().then(|| surveillance.snapshot(tape.point()));
     let closed = tape.close();
     judged?;
@@ -313,7 +317,7 @@ pub fn watch_live<E: From<Error>>(
     cursor.store(surveillance.reader())?;
     let mut surveillance = surveillance;
     if let Some(last) = last.filter(|last| surveillance.is_durable(last.source)) {
-        store.write(&last)?;
+        note_refused(store.write(&last), &mut is_snapshot_refused, control);
     }
     let blind = blind.map(|blind| (blind.from, blind.to));
     Ok(Some(LiveReport { surveillance, totals, blind }))
@@ -374,6 +378,8 @@ struct LiveWatch {
     store: SnapshotStore,
     /// A snapshot that waits until both tapes are durable up to its points.
     pending: Option<WatchSnapshot>,
+    /// Whether the disk refused the last snapshot.
+    is_snapshot_refused: bool,
     /// The ordinal of the source at the last snapshot.
     judged_at_snapshot: u64,
     blind: Option<BlindStart>,
@@ -406,7 +412,7 @@ impl LiveWatch {
                             return Ok(());
                         }
                         self.cursor.store(self.surveillance.reader())?;
-                        self.keep_snapshot(control.snapshot_events)?;
+                        self.keep_snapshot(control, control.snapshot_events);
                     }
                     continue;
                 }
@@ -423,7 +429,7 @@ impl LiveWatch {
             }
             last_look = Instant::now();
             self.cursor.store(self.surveillance.reader())?;
-            self.keep_snapshot(control.snapshot_events.div_ceil(32))?;
+            self.keep_snapshot(control, control.snapshot_events.div_ceil(32));
             is_last_round = (control.is_finished)()?;
             if !is_last_round
                 && !control.spin
@@ -458,10 +464,13 @@ impl LiveWatch {
 
     /// Makes a snapshot if this many events were judged since the last one, and writes the one that waits once both tapes are
     /// durable.
-    fn keep_snapshot(&mut self, events: u64) -> Result<(), Error> {
+    fn keep_snapshot(&mut self, control: &LiveControl<'_>, events: u64) {
         if let Some(pending) = self.pending.take_if(|_| self.tape.is_durable()) {
             match self.surveillance.is_durable(pending.source) {
-                true => self.store.write(&pending)?,
+                true => {
+                    let written = self.store.write(&pending);
+                    note_refused(written, &mut self.is_snapshot_refused, control);
+                }
                 false => self.pending = Some(pending),
             }
         }
@@ -470,7 +479,14 @@ impl LiveWatch {
             self.pending = Some(self.surveillance.snapshot(self.tape.point()));
             self.judged_at_snapshot = ordinal;
         }
-        Ok(())
+    }
+}
+
+/// Says that the disk refused a snapshot, unless it refused the one before as well.
+fn note_refused(written: Result<(), Error>, is_refused: &mut bool, control: &LiveControl<'_>) {
+    let was_refused = std::mem::replace(is_refused, written.is_err());
+    if let (Err(error), false) = (written, was_refused) {
+        (control.on_snapshot_refused)(&error);
     }
 }
 

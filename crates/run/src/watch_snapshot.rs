@@ -135,7 +135,8 @@ impl SnapshotStore {
         self.list().into_iter().filter_map(|(_, path)| self.read(&path)).filter(is_reached)
     }
 
-    /// Writes a snapshot and removes all but the last [`KEPT`].
+    /// Writes a snapshot and removes all but the last [`KEPT`] up to it. A snapshot ahead of it is of a source that was cut
+    /// back since, so it goes as well.
     ///
     /// # Errors
     /// Fails if the disk refuses.
@@ -143,8 +144,10 @@ impl SnapshotStore {
         let path = self.dir.join(format!("{:016x}{SUFFIX}", snapshot.source.events));
         let written = self.write_file(&path, &self.encode(snapshot));
         written.map_err(|source| Error::File { path, source })?;
-        for (_, path) in self.list().into_iter().skip(KEPT) {
-            // It is used only where no newer one can be.
+        let (ahead, mut reached): (Vec<_>, Vec<_>) =
+            self.list().into_iter().partition(|(events, _)| *events > snapshot.source.events);
+        for (_, path) in ahead.into_iter().chain(reached.drain(KEPT.min(reached.len())..)) {
+            // One that stays does no harm: it is used only if both tapes reach it.
             _ = fs::remove_file(path);
         }
         Ok(())

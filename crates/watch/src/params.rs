@@ -110,6 +110,11 @@ pub struct ScenarioRules {
 }
 
 impl ScenarioSelection {
+    /// Selects these scenarios, with their default parameters.
+    pub fn of(ids: &[&str]) -> Self {
+        Self { scenarios: ids.iter().map(|id| (*id).to_owned()).collect(), ..Self::default() }
+    }
+
     /// Returns the only scenario of the selection, if it names just one.
     pub fn single(&self) -> Option<&str> {
         match &self.scenarios[..] {

@@ -58,9 +58,9 @@ fn what_cannot_be_replayed_is_named() {
     ] {
         assert_eq!(err(input), want);
     }
-    let only = ScenarioSelection { scenarios: vec!["wash_trade".into()], ..ScenarioSelection::default() };
+    let only = ScenarioSelection::of(&["wash_trade"]);
     assert_eq!(replayed(r#"{"rec":"header","scenario":"luld","params":{"x":1}}"#, &only), Ok(vec![]));
-    let none = ScenarioSelection { scenarios: vec!["wash".into()], ..ScenarioSelection::default() };
+    let none = ScenarioSelection::of(&["wash"]);
     assert_eq!(
         replayed("", &none).unwrap_err(),
         "no scenario is called `wash`; did you mean `wash_trade`?; see: unitape watch scenarios"

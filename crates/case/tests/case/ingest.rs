@@ -95,8 +95,7 @@ fn pages_follow_each_other_and_filters_must_all_fit() {
 fn an_alert_that_other_parameters_raise_again_is_seen_again() {
     let sample = Sample::new(&[alert("ACME", 1, NOON), alert("ACME", 2, NOON)]);
     sample.ingest().unwrap();
-    let selection =
-        ScenarioSelection { scenarios: vec!["spoofing".to_owned()], ..ScenarioSelection::default() };
+    let selection = ScenarioSelection::of(&["spoofing"]);
     let replayed = sample.dir.path().join("replayed");
     let again = [alert("ACME", 2, NOON), alert("ACME", 3, NOON)];
     write_alerts(&replayed, TapeId(7), &selection, &again);
@@ -204,8 +203,7 @@ fn another_source_is_refused_though_nothing_is_new() {
     sample.ingest().unwrap();
     // All that this one raises is seen again.
     let again = sample.dir.path().join("again");
-    let selection =
-        ScenarioSelection { scenarios: vec!["spoofing".to_owned()], ..ScenarioSelection::default() };
+    let selection = ScenarioSelection::of(&["spoofing"]);
     write_alerts(&again, TapeId(7), &selection, &[alert("ACME", 1, NOON)]);
     sample.ingest_from(&again).unwrap();
     std::fs::remove_dir_all(sample.source()).unwrap();

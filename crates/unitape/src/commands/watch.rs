@@ -228,6 +228,12 @@ fn run_live(
         },
         spin,
         on_missing: &|| note!("unitape: waiting for a tape in {}", tape.display()),
+        on_snapshot_refused: &|error| {
+            note!(
+                "unitape: no snapshot: {error}; the watch goes on, and a restart judges {} from an earlier point",
+                tape.display()
+            );
+        },
         snapshot_events: snapshot_every.get(),
     };
     let mut out = output::stdout();

@@ -48,16 +48,17 @@ impl Desk {
         desk
     }
 
-    /// Puts vectors of the watch onto the tape, and its alerts onto the alert tape.
-    fn watch(&self, vectors: &str) {
-        let feed = root().join("vectors/watch").join(vectors);
+    /// Puts the suite of a scenario onto the tape, and its alerts onto the alert tape.
+    fn watch(&self, scenario: &str) {
+        let feed = root().join(format!("vectors/watch/{scenario}.jsonl"));
         run([OsStr::new("consolidate"), feed.as_ref(), "--tape".as_ref(), self.path("tape").as_ref()])
             .code(0);
-        self.watch_tape();
+        self.watch_tape(&["--scenario", scenario]);
     }
 
-    fn watch_tape(&self) {
-        run(["watch", "run", &self.text("tape"), "--alerts", &self.text("alerts"), "--until-end"]).code(0);
+    fn watch_tape(&self, options: &[&str]) {
+        let (tape, alerts) = (self.text("tape"), self.text("alerts"));
+        run(["watch", "run", &tape, "--alerts", &alerts, "--until-end"].iter().chain(options)).code(0);
     }
 
     fn ingest(&self) -> Ran {
@@ -94,7 +95,7 @@ fn ingest_arguments(alerts: &Path, tape: &Path, cases: &Path) -> Vec<String> {
 #[test]
 fn an_alert_becomes_a_case_that_two_persons_close() {
     let desk = Desk::new();
-    desk.watch("spoofing.jsonl");
+    desk.watch("spoofing");
     let alerts = cat(&desk.path("alerts"), &["--kind", "alert"]);
     let ingested = desk.ingest().code(0).lines();
     let (totals, lines) = ingested.split_last().unwrap();
@@ -428,7 +429,7 @@ fn evidence_that_retention_removed_and_tapes_of_others_are_named() {
         common::orders_option("orders", &file(desk.dir.path(), "o.fix", common::flow(21, 6_000, false).0));
     let (tape, alerts) = (desk.text("tape"), desk.text("alerts"));
     run(["consolidate", "--feed", &feed, "--tape", &tape, "--segment-bytes", "262144"]).code(0);
-    desk.watch_tape();
+    desk.watch_tape(&[]);
     desk.ingest().code(0);
     desk.case(&["show", "1", "--tape", &tape]).code(0);
     desk.case(&["show", "1", "--tape", &alerts]).code(3).says(&["this is the tape", "are of the tape"]);
@@ -499,7 +500,7 @@ fn names_with_what_nobody_sees_are_refused_and_shown_escaped() {
 #[test]
 fn an_exported_case_is_one_file_without_script() {
     let desk = Desk::new();
-    desk.watch("spoofing.jsonl");
+    desk.watch("spoofing");
     desk.ingest().code(0);
     let id = desk.case(&["list", "--scenario", "spoofing", "--json"]).code(0).lines()[0]["case"].to_string();
     let hostile = "<script>alert(1)</script> \u{202e}<img src=http://evil.example/x>";
@@ -538,7 +539,7 @@ fn an_exported_case_is_one_file_without_script() {
 #[test]
 fn a_tape_of_another_kind_is_no_alert_tape() {
     let desk = Desk::new();
-    desk.watch("spoofing.jsonl");
+    desk.watch("spoofing");
     let tape = desk.path("tape");
     let before = common::files(&tape);
     let cases = desk.path("other-cases");

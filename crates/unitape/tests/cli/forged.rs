@@ -86,10 +86,12 @@ fn nor_on_the_way_through_run() {
 fn a_replay_of_lines_passes_over_the_account() {
     let dir = tempfile::tempdir().unwrap();
     let input = lines(dir.path());
-    let ran =
-        run(["watch", "replay", input.to_str().unwrap()]).code(0).says(&["5 lines of a tape's account"]);
+    let ran = run(["watch", "replay", input.to_str().unwrap(), "--scenario", "spoofing"])
+        .code(0)
+        .says(&["5 lines of a tape's account"]);
     assert!(ran.text().contains("5 events, 0 alerts"), "{}", ran.text());
-    let ran = run_with_stdin(["watch", "replay", "-", "--json"], LINES.as_bytes()).code(0);
+    let ran = run_with_stdin(["watch", "replay", "-", "--json", "--scenario", "spoofing"], LINES.as_bytes())
+        .code(0);
     assert_eq!(ran.text(), "");
     let other = LINES.replace("\"clock\"", "\"clack\"");
     run_with_stdin(["watch", "replay", "-"], other.as_bytes()).code(3).says(&["-:3", "unknown_kind"]);

@@ -86,7 +86,7 @@ fn expected(text: &str) -> (usize, Given) {
 
 fn given(id: &str, text: &str, slow: bool) -> Given {
     let mut alerts = Vec::new();
-    let selection = ScenarioSelection { scenarios: vec![id.to_owned()], ..ScenarioSelection::default() };
+    let selection = ScenarioSelection::of(&[id]);
     let sink = |alert: &crate::Alert, case: Option<&str>| {
         let mut line = Vec::new();
         alert.write_json(&mut line, None);
