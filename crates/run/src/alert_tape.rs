@@ -13,9 +13,9 @@ use crate::Error;
 use crate::derived_tape::{DerivedContent, DerivedPoint, DerivedTape, DerivedTotals, derived_id};
 use std::collections::BTreeSet;
 use std::path::Path;
-use unitape_model::{EventField, EventKind, EventValue, NameKind, Position, Refusal, UnixNanos};
+use unitape_model::{Event, EventField, EventKind, EventValue, NameKind, Position, Refusal, UnixNanos};
 use unitape_query::follow::{FollowOutcome, TapeFollower};
-use unitape_tape::{ReadOptions, TapeId};
+use unitape_tape::{LineagePoint, ReadOptions, Reader, TapeId};
 use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection, WatchRules};
 
 /// A tape of alerts that is being written.
@@ -27,22 +27,97 @@ pub struct AlertTape {
     rules: Vec<ScenarioRules>,
 }
 
-/// What an alert tape has from earlier watches.
+/// The alerts that an alert tape has from earlier watches, whose source may not give them any more.
 #[derive(Debug, Default)]
 pub struct AdoptedAlerts {
-    /// Its alerts: position of the event, scenario, and key as JSON.
-    alerts: BTreeSet<(Option<Position>, String, Vec<u8>)>,
+    /// Position of the event, time, scenario, and key as JSON.
+    alerts: BTreeSet<(Option<Position>, i64, String, Vec<u8>)>,
     /// The detail of the last control `blind`.
-    pub blind: Option<String>,
+    blind: Option<String>,
+    /// The last cut of the source that has a control `source_cut`.
+    noted_cut: Option<LineagePoint>,
+    /// The last event of the source that caused an alert after that control.
+    last_cause: Option<Position>,
+    /// The time of the last alert.
+    last_ts: UnixNanos,
+}
+
+/// A remark of a watch about its source, which becomes a `control` on the alert tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchNote {
+    /// The action: `blind` or `source_cut`.
+    pub action: &'static str,
+    /// The reason.
+    pub reason: &'static str,
+    /// The part of the source, as a JSON object.
+    pub detail: String,
 }
 
 impl AdoptedAlerts {
     /// Returns whether the tape has this alert already.
     pub fn has(&self, alert: &Alert) -> bool {
-        let mut key = Vec::new();
-        alert.write_key(&mut key);
-        self.alerts.contains(&(alert.position, alert.scenario.to_string(), key))
+        self.alerts.contains(&identity(alert))
     }
+
+    /// Returns the time of the last alert.
+    pub fn last_ts(&self) -> UnixNanos {
+        self.last_ts
+    }
+
+    /// Returns the note that retention has removed the events between two positions, unless the tape has it.
+    pub fn blind_note(&self, from: Position, to: Position) -> Option<WatchNote> {
+        let detail = format!("{{\"from\":{},\"to\":{}}}", from.0, to.0);
+        let is_noted = self.blind.as_ref() == Some(&detail);
+        (!is_noted).then_some(WatchNote { action: BLIND, reason: "retention", detail })
+    }
+
+    /// Returns the last cut of the source that has a note.
+    pub fn noted_cut(&self) -> Option<LineagePoint> {
+        self.noted_cut
+    }
+
+    /// Returns the cut of the source in `dir` behind an alert that has no note yet.
+    ///
+    /// # Errors
+    /// Fails if the source cannot be read.
+    pub fn new_cut(&self, dir: &Path) -> Result<Option<LineagePoint>, Error> {
+        let Some(position) = self.last_cause else { return Ok(None) };
+        let epoch = self.noted_cut.map_or(0, |cut| cut.epoch);
+        Ok(Reader::cut_before(dir, LineagePoint { epoch, position: position.plus(1) })?)
+    }
+
+    fn add_control(&mut self, event: &Event<'_>) {
+        let mut buffer = [0; 36];
+        let is_cut = match event.field(EventField::Action, &mut buffer) {
+            Some(EventValue::Text(BLIND)) => false,
+            Some(EventValue::Text(SOURCE_CUT)) => true,
+            _ => return,
+        };
+        let Some(EventValue::Json(detail)) = event.field(EventField::Detail, &mut buffer) else { return };
+        if is_cut {
+            let detail: serde_json::Value = serde_json::from_str(detail).unwrap_or_default();
+            let number = |name| detail[name].as_u64().unwrap_or(0);
+            self.noted_cut = Some(LineagePoint { epoch: number("epoch"), position: Position(number("to")) });
+            self.last_cause = None;
+        } else {
+            self.blind = Some(detail.to_owned());
+        }
+    }
+}
+
+impl WatchNote {
+    /// Makes the note that the source was cut back behind an alert.
+    pub fn source_cut(cut: LineagePoint) -> Self {
+        let detail = format!("{{\"to\":{},\"epoch\":{}}}", cut.position.0, cut.epoch);
+        Self { action: SOURCE_CUT, reason: "the source was cut back behind an alert", detail }
+    }
+}
+
+/// Returns the fields that make two alerts the same.
+fn identity(alert: &Alert) -> (Option<Position>, i64, String, Vec<u8>) {
+    let mut key = Vec::new();
+    alert.write_key(&mut key);
+    (alert.position, alert.ts.0, alert.scenario.to_string(), key)
 }
 
 impl AlertTape {
@@ -112,37 +187,48 @@ impl AlertTape {
     pub fn adopt(&mut self) -> Result<AdoptedAlerts, Error> {
         let mut adopted = AdoptedAlerts::default();
         self.tape.adopt_written(|event, names| {
-            let text = |field| match event.field(field, &mut [0; 36]) {
-                Some(EventValue::Json(json)) => Some(json.to_owned()),
-                _ => None,
+            let Some(recorded) = RecordedAlert::read(event, names.dictionary()) else {
+                return adopted.add_control(event);
             };
-            if let Some(recorded) = RecordedAlert::read(event, names.dictionary()) {
-                let alert = recorded.alert;
-                let mut key = Vec::new();
-                alert.write_key(&mut key);
-                adopted.alerts.insert((alert.position, alert.scenario.to_string(), key));
-            } else if let Some(detail) = text(EventField::Detail) {
-                adopted.blind = Some(detail);
-            }
+            let alert = &recorded.alert;
+            adopted.last_cause = adopted.last_cause.max(alert.position);
+            adopted.last_ts = alert.ts;
+            adopted.alerts.insert(identity(alert));
         })?;
         Ok(adopted)
     }
 
-    /// Notes that the watch has not seen a part of the source, which retention has removed.
+    /// Takes the alerts after the last one that was compared as they are, as [`AlertTape::adopt`] does, and forgets the unit
+    /// that was not committed. Returns `None` if all have been compared.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be read.
+    pub fn adopt_rest(&mut self) -> Result<Option<AdoptedAlerts>, Error> {
+        if self.tape.is_compared() {
+            return Ok(None);
+        }
+        let point = self.tape.point();
+        if !self.tape.skip_to(point)? {
+            return Ok(None);
+        }
+        self.adopt().map(Some)
+    }
+
+    /// Puts a note onto the tape as a control.
     ///
     /// # Errors
     /// Fails if the tape cannot be written.
-    pub fn write_blind(&mut self, ts: UnixNanos, detail: &str) -> Result<(), Error> {
+    pub fn write_note(&mut self, ts: UnixNanos, note: &WatchNote) -> Result<(), Error> {
         let write = |tape: &mut DerivedTape| -> Result<(), Refusal> {
             let mut event = tape.begin(EventKind::Control, ts);
-            event.set_field(EventField::Action, EventValue::Text("blind"))?;
-            event.set_field(EventField::Reason, EventValue::Text("retention"))?;
-            event.set_field(EventField::Detail, EventValue::Json(detail))?;
+            event.set_field(EventField::Action, EventValue::Text(note.action))?;
+            event.set_field(EventField::Reason, EventValue::Text(note.reason))?;
+            event.set_field(EventField::Detail, EventValue::Json(&note.detail))?;
             event.finish(0).map(drop)
         };
         write(&mut self.tape).map_err(|refusal| Error::OtherTape {
             path: self.tape.dir().to_owned(),
-            reason: format!("the note of a lost part cannot be written: {refusal}"),
+            reason: format!("the control `{}` cannot be written: {refusal}", note.action),
         })?;
         self.tape.commit().map(drop)
     }
@@ -261,5 +347,10 @@ const KEY_FIELDS: [(EventField, &str, NameKind); 3] = [
     (EventField::Venue, "venue", NameKind::Venue),
     (EventField::Instr, "instr", NameKind::Instrument),
 ];
+
+/// The action of a control for events that the watch could not see.
+const BLIND: &str = "blind";
+/// The action of a control for alerts whose events the source has lost.
+const SOURCE_CUT: &str = "source_cut";
 
 const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios, parameters or calendar" };

@@ -117,8 +117,8 @@ impl DerivedTape {
         })
     }
 
-    /// Goes on after a point without a comparison of the units before it. Returns whether the tape has the point; otherwise it
-    /// is still at its beginning.
+    /// Goes on after a point without a comparison of the units before it, and forgets the unit that was not committed. Returns
+    /// whether the tape has the point; otherwise nothing has changed.
     ///
     /// # Errors
     /// Fails if the tape cannot be read.
@@ -137,6 +137,8 @@ impl DerivedTape {
             return Ok(false);
         }
         self.names = names.dictionary().clone();
+        self.unit.clear();
+        self.pending = 0;
         self.totals.events = events;
         (self.point, self.written) = (point, Some(reader));
         Ok(true)

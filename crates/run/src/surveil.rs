@@ -6,10 +6,10 @@
 //! ```
 
 use crate::Error;
-use crate::alert_tape::{AdoptedAlerts, AlertTape};
+use crate::alert_tape::{AdoptedAlerts, AlertTape, WatchNote};
 use crate::derived_tape::{DerivedPoint, DerivedTotals};
 use crate::watch_snapshot::{SnapshotStore, SourcePoint, TailChecksum, WatchSnapshot};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_model::{Event, EventKind, LostNameCounts, Position, UnixNanos};
 use unitape_query::address::{EventAddress, TapeRangeBound};
@@ -259,6 +259,8 @@ pub struct LiveReport {
     pub totals: DerivedTotals,
     /// The part of the source that the watch could not see, because retention has removed it and there is no snapshot.
     pub blind: Option<(Position, Position)>,
+    /// Where the source was cut back behind an alert that the alert tape has.
+    pub source_cut: Option<Position>,
 }
 
 /// Follows the tape in `source` and puts its alerts onto the tape in `alerts`. `sink` is given each alert once its unit is on
@@ -267,7 +269,8 @@ pub struct LiveReport {
 /// The call may end at any moment, also by a kill. The next call goes on at the last snapshot in `ALERTS.state` that both tapes
 /// reach, or at the oldest event; it compares the alerts with the existing alerts, and appends the rest. If there is no such
 /// snapshot and retention has removed the beginning of the source, the watch is blind for that part: it begins at the oldest
-/// event, notes the part on the alert tape, and leaves out alerts that the tape has.
+/// event, notes the part on the alert tape, and leaves out alerts that the tape has. If the source was cut back behind an alert,
+/// as a power loss may do, the alert stays, a control `source_cut` follows it, and the watch goes on in the same way.
 ///
 /// The cursor `watch-ID` of the source has the first 16 digits of the alert tape's id. It shows the progress of the watch
 /// and holds retention.
@@ -290,11 +293,11 @@ pub fn watch_live<E: From<Error>>(
     let id = surveillance.reader().id();
     let mut tape = AlertTape::open(alerts, id, selection, read)?;
     let store = SnapshotStore::new(alerts, tape.id(), id);
-    let mut blind = None;
+    let mut adoption = None;
     match resume(source, selection, read, &store, &mut tape)? {
         Some(resumed) => surveillance = resumed,
         None if surveillance.reader().position() == Position(0) => {}
-        None => blind = Some(BlindStart::new(&surveillance, &mut tape)?),
+        None => adoption = Some(Adoption::of_blind(source, &surveillance, &mut tape)?),
     }
     let cursor = LiveCursor::open(source, alerts, "watch")?;
     let mut watch = LiveWatch {
@@ -305,11 +308,12 @@ pub fn watch_live<E: From<Error>>(
         store,
         pending: None,
         is_snapshot_refused: false,
-        blind,
+        source: source.to_owned(),
+        adoption,
     };
     let judged = watch.judge_until_end(control, &mut sink);
     // The alerts of before an error stay, and must be as durable as any.
-    let LiveWatch { surveillance, tape, mut cursor, store, blind, mut is_snapshot_refused, .. } = watch;
+    let LiveWatch { surveillance, tape, mut cursor, store, adoption, mut is_snapshot_refused, .. } = watch;
     let last = judged.is_ok().then(|| surveillance.snapshot(tape.point()));
     let closed = tape.close();
     judged?;
@@ -319,8 +323,8 @@ pub fn watch_live<E: From<Error>>(
     if let Some(last) = last.filter(|last| surveillance.is_durable(last.source)) {
         note_refused(store.write(&last), &mut is_snapshot_refused, control);
     }
-    let blind = blind.map(|blind| (blind.from, blind.to));
-    Ok(Some(LiveReport { surveillance, totals, blind }))
+    let (blind, source_cut) = adoption.map_or((None, None), |adoption| (adoption.blind, adoption.source_cut));
+    Ok(Some(LiveReport { surveillance, totals, blind, source_cut }))
 }
 
 /// Goes on at the latest snapshot that both tapes reach. Returns `None` if there is none.
@@ -341,32 +345,40 @@ fn resume(
     Ok(None)
 }
 
-/// The start of a watch that cannot know the first part of its source.
+/// The alerts that a watch has taken over, because the source has lost events behind them.
 #[derive(Debug)]
-struct BlindStart {
-    /// The part that retention has removed.
-    from: Position,
-    to: Position,
+struct Adoption {
     adopted: AdoptedAlerts,
-    is_noted: bool,
+    /// The part of the source that retention has removed.
+    blind: Option<(Position, Position)>,
+    /// Where the source was cut back behind an alert.
+    source_cut: Option<Position>,
+    /// The notes that are not on the alert tape yet.
+    notes: Vec<WatchNote>,
 }
 
-impl BlindStart {
-    fn new(surveillance: &Surveillance, tape: &mut AlertTape) -> Result<Self, Error> {
-        let to = surveillance.reader().position();
-        Ok(Self { from: Position(0), to, adopted: tape.adopt()?, is_noted: false })
+impl Adoption {
+    /// Takes over all alerts, because retention has removed the beginning of the source.
+    fn of_blind(source: &Path, surveillance: &Surveillance, tape: &mut AlertTape) -> Result<Self, Error> {
+        let adopted = tape.adopt()?;
+        let (from, to) = (Position(0), surveillance.reader().position());
+        let mut adoption = Self::new(adopted, source)?;
+        adoption.blind = Some((from, to));
+        adoption.notes.extend(adoption.adopted.blind_note(from, to));
+        Ok(adoption)
     }
 
-    /// Notes the part once, when the time of the first event that is left is known.
-    fn note(&mut self, ts: UnixNanos, tape: &mut AlertTape) -> Result<(), Error> {
-        if std::mem::replace(&mut self.is_noted, true) {
-            return Ok(());
-        }
-        let detail = format!("{{\"from\":{},\"to\":{}}}", self.from.0, self.to.0);
-        match &self.adopted.blind {
-            Some(noted) if *noted == detail => Ok(()),
-            _ => tape.write_blind(ts, &detail),
-        }
+    /// Takes over the alerts that were not compared, if the source was cut back behind one of them.
+    fn of_cut(source: &Path, tape: &mut AlertTape) -> Result<Option<Self>, Error> {
+        let Some(adopted) = tape.adopt_rest()? else { return Ok(None) };
+        Ok(Some(Self::new(adopted, source)?).filter(|adoption| adoption.source_cut.is_some()))
+    }
+
+    fn new(adopted: AdoptedAlerts, source: &Path) -> Result<Self, Error> {
+        let new_cut = adopted.new_cut(source)?;
+        let source_cut = new_cut.or(adopted.noted_cut()).map(|cut| cut.position);
+        let notes = new_cut.map(WatchNote::source_cut).into_iter().collect();
+        Ok(Self { adopted, blind: None, source_cut, notes })
     }
 }
 
@@ -382,7 +394,9 @@ struct LiveWatch {
     is_snapshot_refused: bool,
     /// The ordinal of the source at the last snapshot.
     judged_at_snapshot: u64,
-    blind: Option<BlindStart>,
+    /// The directory of the source.
+    source: PathBuf,
+    adoption: Option<Adoption>,
 }
 
 impl LiveWatch {
@@ -402,8 +416,8 @@ impl LiveWatch {
                     let has_alerts = !alerts.is_empty();
                     if has_alerts {
                         self.write_alerts(sink)?;
-                    } else if self.blind.as_ref().is_some_and(|blind| !blind.is_noted) {
-                        self.note_blind()?;
+                    } else if self.adoption.as_ref().is_some_and(|adoption| !adoption.notes.is_empty()) {
+                        self.write_notes()?;
                     }
                     frames += 1;
                     if frames >= FRAMES_A_LOOK.min(control.snapshot_events) {
@@ -419,7 +433,10 @@ impl LiveWatch {
                 SurveilOutcome::Rewound { .. } => return Err(self.tape.source_cut().into()),
                 SurveilOutcome::AtEnd => {}
             }
-            self.tape.require_compared()?;
+            if let Err(error) = self.tape.require_compared() {
+                self.adopt_cut(error)?;
+                self.write_notes()?;
+            }
             if (control.is_stopped)() || is_last_round {
                 return Ok(());
             }
@@ -440,26 +457,47 @@ impl LiveWatch {
         }
     }
 
-    /// Writes the alerts of the last event, those excepted that the tape has from before it was blind.
+    /// Writes the alerts of the last event, those excepted that were taken over.
     fn write_alerts<E: From<Error>>(
         &mut self,
         sink: &mut impl FnMut(&Alert, bool) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.note_blind()?;
-        if let Some(blind) = &self.blind {
-            self.surveillance.alerts.retain(|alert| !blind.adopted.has(alert));
-        }
-        let alerts = &self.surveillance.alerts;
-        let is_new = self.tape.write_alerts(alerts)?;
-        alerts.iter().try_for_each(|alert| sink(alert, is_new))
+        self.write_notes()?;
+        let is_new = match self.write_others() {
+            Ok(is_new) => is_new,
+            Err(error) => {
+                self.adopt_cut(error)?;
+                self.write_notes()?;
+                self.write_others()?
+            }
+        };
+        self.surveillance.alerts.iter().try_for_each(|alert| sink(alert, is_new))
     }
 
-    /// Notes the part that the watch could not see, at the first event that is left.
-    fn note_blind(&mut self) -> Result<(), Error> {
-        match (&mut self.blind, self.surveillance.last_ts) {
-            (Some(blind), Some(ts)) => blind.note(ts, &mut self.tape),
-            _ => Ok(()),
+    /// Writes the alerts of the last event that were not taken over.
+    fn write_others(&mut self) -> Result<bool, Error> {
+        if let Some(adoption) = &self.adoption {
+            self.surveillance.alerts.retain(|alert| !adoption.adopted.has(alert));
         }
+        self.tape.write_alerts(&self.surveillance.alerts)
+    }
+
+    /// Takes over the alerts that the source does not give, if it was cut back behind one of them. Otherwise returns `error`.
+    fn adopt_cut(&mut self, error: Error) -> Result<(), Error> {
+        match Adoption::of_cut(&self.source, &mut self.tape)? {
+            None => Err(error),
+            adoption => {
+                self.adoption = adoption;
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts the notes onto the alert tape, at the time of the last event or, if there is none, of the last alert.
+    fn write_notes(&mut self) -> Result<(), Error> {
+        let Some(adoption) = &mut self.adoption else { return Ok(()) };
+        let ts = self.surveillance.last_ts.unwrap_or(adoption.adopted.last_ts());
+        adoption.notes.drain(..).try_for_each(|note| self.tape.write_note(ts, &note))
     }
 
     /// Makes a snapshot if this many events were judged since the last one, and writes the one that waits once both tapes are

@@ -34,11 +34,11 @@ enum WatchCommand {
 
 The watch waits for the tape, follows it while it is written, and prints each new alert. Alerts of one event are one unit. An alert names the watched tape, the number and position of its event, the version of the scenario and the hash of its parameters, its key and its evidence.
 
-You can stop and restart the watch at any time. It goes on at its last snapshot in DIR.state or, without one, at the oldest event; it compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios, other parameters or another calendar need another directory. If retention has removed the beginning of the tape and there is no snapshot, the watch begins at the oldest event and puts a control `blind` with the lost part into DIR; set hold_for_cursors to prevent that.
+You can stop and restart the watch at any time. It goes on at its last snapshot in DIR.state or, without one, at the oldest event; it compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios, other parameters or another calendar need another directory. If retention has removed the beginning of the tape and there is no snapshot, the watch begins at the oldest event and puts a control `blind` with the lost part into DIR; set hold_for_cursors to prevent that. If the tape was cut back behind an alert, as a power loss may do, the alert stays, a control `source_cut` follows it, and the watch goes on.
 
 With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: {\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters if something may have kept an alert back.
 
-Exit code 3: the tape is damaged, its names are lost, the watch was blind for a part of it, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
+Exit code 3: the tape is damaged, its names are lost, the watch was blind for a part of it, the tape was cut back behind an alert, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
     Run {
         /// Directory of the tape to watch
         tape: PathBuf,
@@ -247,7 +247,9 @@ fn run_live(
         }
         Ok::<(), CommandFailure>(())
     })?;
-    let Some(LiveReport { surveillance, totals, blind }) = report else { return Ok(CommandOutcome::Clean) };
+    let Some(LiveReport { surveillance, totals, blind, source_cut }) = report else {
+        return Ok(CommandOutcome::Clean);
+    };
     let summary = surveillance.summary();
     if json {
         let mut last = json!({
@@ -255,6 +257,9 @@ fn run_live(
         });
         if let Some((from, to)) = blind {
             last["blind"] = json!({ "from": from.0, "to": to.0 });
+        }
+        if let Some(to) = source_cut {
+            last["source_cut"] = json!({ "to": to.0 });
         }
         if let Some(Value::Object(counters)) = counters(&summary) {
             last.as_object_mut().expect("an object").extend(counters);
@@ -271,6 +276,14 @@ fn run_live(
         note!(
             "unitape: retention has removed the events between the positions @{from} and @{to}, and no snapshot covers them: alerts \
              may be missing; {} has a control `blind` with this part",
+            alerts.display()
+        );
+        outcome = CommandOutcome::Flawed;
+    }
+    if let Some(to) = source_cut {
+        note!(
+            "unitape: the tape was cut back to the position @{to}, behind alerts that {} has: they stay, and a control `source_cut` \
+             follows them",
             alerts.display()
         );
         outcome = CommandOutcome::Flawed;

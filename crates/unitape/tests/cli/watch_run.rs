@@ -322,6 +322,52 @@ fn snapshots_ahead_of_a_cut_source_are_removed() {
     assert!(!ahead.contains(&reached[0]), "{reached:?}");
 }
 
+/// Alerts whose events the source has lost stay, a control says so once, and the watch goes on with what the source got since. No
+/// alert is written twice, with a snapshot or without.
+#[test]
+fn a_source_cut_behind_an_alert_is_noted_and_the_watch_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, alerts) = (dir.path().join("source"), dir.path().join("a"));
+    consolidate_in_small_segments(dir.path(), &source);
+    let input = units(&source);
+    let part = input.len() / 4;
+    let first = dir.path().join("first");
+    grow(&first, &source, &input[..3 * part]);
+    watch(&first, &alerts, &[]).code(0);
+    let before = recorded(&alerts);
+    // The same tape after a power loss: it has lost its end, and gets other events.
+    let cut = dir.path().join("cut");
+    grow(&cut, &source, &input[..part]);
+    let is_lost = |alert: &Value| alert["trigger_seq"].as_u64().unwrap() > cat(&cut, &[]).len() as u64;
+    let lost = before.iter().filter(|alert| is_lost(alert)).count();
+    assert!(lost > 2 && lost < before.len(), "{lost} of {}", before.len());
+    let ran =
+        watch(&cut, &alerts, &[]).code(3).says(&["was cut back to the position", "control `source_cut`"]);
+    assert!(ran.lines().pop().unwrap()["source_cut"]["to"].as_u64() > Some(0));
+    let has_name = |unit: &[u8]| unitape_model::frames(unit).any(|(_, header, _)| header.is_meta());
+    let others: Vec<Vec<u8>> = (input[part..].iter().enumerate())
+        .filter(|(n, unit)| n % 5 != 0 || has_name(unit))
+        .map(|(_, unit)| unit.clone())
+        .collect();
+    grow(&cut, &source, &others);
+    for with_snapshot in [true, false, false] {
+        if !with_snapshot {
+            std::fs::remove_dir_all(state_of(&alerts)).unwrap();
+        }
+        let code = if with_snapshot { 0 } else { 3 };
+        watch(&cut, &alerts, &[]).code(code);
+        let controls = cat(&alerts, &["--kind", "control"]);
+        assert_eq!(controls.len(), 1, "{controls:?}");
+        assert_eq!(controls[0]["action"], "source_cut");
+        let all = recorded(&alerts);
+        assert_eq!(all[..before.len()], before, "an alert was taken back");
+        let mut want = replayed(&cut, &[]);
+        want.retain(|alert| !before.contains(alert));
+        assert!(want.len() > 2);
+        assert_eq!(all[before.len()..], want);
+    }
+}
+
 /// A watch that goes on at a snapshot while retention removes the past gives the bytes of one that never stopped. Snapshots that
 /// are damaged, older, or ahead of a tape change nothing.
 #[test]

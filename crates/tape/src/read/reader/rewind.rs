@@ -45,6 +45,25 @@ impl Reader {
         Self::resume_place(dir, point, None, options)
     }
 
+    /// Returns where the tape in `dir` was cut back before `point` since its epoch, with an epoch that knows of the cut: the
+    /// present one, or the next one if no writer has recovered the tape yet. Returns `None` if it was not cut. A point of epoch
+    /// 0 asks for every cut that the tape knows.
+    ///
+    /// # Errors
+    /// Fails if there is no tape, or if it or its lineage cannot be read.
+    pub fn cut_before(dir: &Path, point: LineagePoint) -> Result<Option<LineagePoint>> {
+        let mut reader = Self::unpositioned(SegmentLocator::open(dir)?);
+        let epoch = reader.epoch_now()?;
+        let paths = &reader.live.paths;
+        let lineage = Lineage::load(paths, reader.live.meta.id)?;
+        let to = lineage.map_or(point.position, |lineage| lineage.resume(point));
+        if to < point.position {
+            return Ok(Some(LineagePoint { epoch, position: to }));
+        }
+        let end = find_end(&reader.live, load_durable(paths)?.position)?;
+        Ok((end < point.position).then_some(LineagePoint { epoch: epoch + 1, position: end }))
+    }
+
     /// Resumes at a place; where retention has removed it and `removal` is given, at the oldest position there is,
     /// with the number of events before the place where it is known.
     pub(crate) fn resume_place(
