@@ -180,7 +180,7 @@ impl AlertTape {
         self.id
     }
 
-    /// Takes the alerts that are on the tape as they are, because the source has lost the events behind them.
+    /// Takes the alerts that were not compared as they are, because the source has lost the events behind them.
     ///
     /// # Errors
     /// Fails if the tape cannot be read.
@@ -198,20 +198,9 @@ impl AlertTape {
         Ok(adopted)
     }
 
-    /// Takes the alerts after the last one that was compared as they are, as [`AlertTape::adopt`] does, and forgets the unit
-    /// that was not committed. Returns `None` if all have been compared.
-    ///
-    /// # Errors
-    /// Fails if the tape cannot be read.
-    pub fn adopt_rest(&mut self) -> Result<Option<AdoptedAlerts>, Error> {
-        if self.tape.is_compared() {
-            return Ok(None);
-        }
-        let point = self.tape.point();
-        if !self.tape.skip_to(point)? {
-            return Ok(None);
-        }
-        self.adopt().map(Some)
+    /// Returns whether all alerts of before have been compared or taken over.
+    pub fn is_compared(&self) -> bool {
+        self.tape.is_compared()
     }
 
     /// Puts a note onto the tape as a control.

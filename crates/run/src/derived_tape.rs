@@ -117,8 +117,8 @@ impl DerivedTape {
         })
     }
 
-    /// Goes on after a point without a comparison of the units before it, and forgets the unit that was not committed. Returns
-    /// whether the tape has the point; otherwise nothing has changed.
+    /// Goes on after a point without a comparison of the units before it. Returns whether the tape has the point; otherwise it
+    /// is still at its beginning.
     ///
     /// # Errors
     /// Fails if the tape cannot be read.
@@ -137,8 +137,6 @@ impl DerivedTape {
             return Ok(false);
         }
         self.names = names.dictionary().clone();
-        self.unit.clear();
-        self.pending = 0;
         self.totals.events = events;
         (self.point, self.written) = (point, Some(reader));
         Ok(true)
@@ -219,8 +217,8 @@ impl DerivedTape {
         Ok(())
     }
 
-    /// Takes the units of the tape without a comparison, because the input has lost the events that caused them. Passes
-    /// each event to `learn`, with the names that the tape has by then.
+    /// Takes the units of the tape that were not compared as they are, because the input has lost the events that caused them,
+    /// and forgets the unit that was not committed. Passes each event to `learn`, with the names that the tape has by then.
     ///
     /// # Errors
     /// Fails if the tape cannot be read.
@@ -228,24 +226,33 @@ impl DerivedTape {
         &mut self,
         mut learn: impl FnMut(&Event<'_>, &DefinitionTable),
     ) -> Result<(), Error> {
-        let Some(mut written) = self.written.take() else { return Ok(()) };
-        let mut names = DefinitionTable::default();
-        while let Some(frame) = written.next()? {
-            let (position, is_meta) = (frame.position, frame.header.is_meta());
-            self.point.add(frame.bytes);
+        if self.written.take().is_none() {
+            return Ok(());
+        }
+        let mut reader = Reader::open_with(&self.dir, StartPosition::Oldest, self.read)?;
+        let (mut names, compared) = (DefinitionTable::default(), self.point.frames);
+        let mut frames = 0;
+        while let Some(frame) = reader.next()? {
+            let (position, is_meta, is_new) = (frame.position, frame.header.is_meta(), frames >= compared);
+            frames += 1;
+            if is_new {
+                self.point.add(frame.bytes);
+            }
             match names.admit_frame(frame.bytes) {
-                Ok(Some(event)) if !is_meta => {
+                Ok(Some(event)) if is_new && !is_meta => {
                     self.totals.events += 1;
                     learn(&event, &names);
                 }
                 Ok(_) => {}
                 Err(fault) => {
                     let fault = fault.to_string();
-                    return Err(written.damage_at(position, &fault).into());
+                    return Err(reader.damage_at(position, &fault).into());
                 }
             }
         }
         self.names = names.dictionary().clone();
+        self.unit.clear();
+        self.pending = 0;
         Ok(())
     }
 

@@ -370,8 +370,10 @@ impl Adoption {
 
     /// Takes over the alerts that were not compared, if the source was cut back behind one of them.
     fn of_cut(source: &Path, tape: &mut AlertTape) -> Result<Option<Self>, Error> {
-        let Some(adopted) = tape.adopt_rest()? else { return Ok(None) };
-        Ok(Some(Self::new(adopted, source)?).filter(|adoption| adoption.source_cut.is_some()))
+        if tape.is_compared() {
+            return Ok(None);
+        }
+        Ok(Some(Self::new(tape.adopt()?, source)?).filter(|adoption| adoption.source_cut.is_some()))
     }
 
     fn new(adopted: AdoptedAlerts, source: &Path) -> Result<Self, Error> {

@@ -1,6 +1,6 @@
 //! The stream of orders for measuring surveillance: the same bytes for ever, and what it says of itself.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use sha2::{Digest, Sha256};
 use unitape_model::{Event, EventField, EventKind, EventValue, InlineId, frames};
@@ -15,13 +15,22 @@ fn run(config: SurveillanceConfig) -> (Vec<u8>, SurveillanceStream) {
     (out, stream)
 }
 
+/// The id of a name of an event.
+fn sym(event: &Event<'_>, field: EventField) -> Option<u32> {
+    let spec = event.schema().get(field)?;
+    match event.value(spec, &mut [0; 36]) {
+        Some(EventValue::Sym(_, id)) => Some(id),
+        _ => None,
+    }
+}
+
 /// Measurements with the stream compare figures of today with those of last year: another byte would make them
 /// figures of something else.
 #[test]
 fn stream_has_the_same_bytes_for_ever() {
     let (frames, _) = run(SurveillanceConfig::with_events(EVENTS));
     let hash: String = Sha256::digest(&frames).iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(hash, "96a8e933c4a9cc34573c171749aefd9a2e0c53a5b75382b5ee2ace04273dfc25");
+    assert_eq!(hash, "f200b20d3280606f36862af5c7529adca081d404710bc42d46f88db9d8fa8389");
 }
 
 /// What the stream counts is what its frames are, and the shares are those that the page states.
@@ -38,16 +47,11 @@ fn counts_are_those_of_the_frames() {
         *kinds.entry(event.kind()).or_default() += 1;
         assert!(event.ts_event() >= last, "time goes back");
         last = event.ts_event();
-        let sym = |field| {
-            let spec = event.schema().get(field)?;
-            match event.value(spec, &mut [0; 36]) {
-                Some(EventValue::Sym(_, id)) => Some(id),
-                _ => None,
-            }
-        };
+        let sym = |field| sym(&event, field);
         if matches!(event.kind(), EventKind::OrderCancel | EventKind::Exec) {
             bare += u64::from(sym(EventField::Instr).is_none());
             assert_eq!(sym(EventField::Instr).is_none(), sym(EventField::Trader).is_none());
+            assert!(sym(EventField::Venue).is_some(), "an order id belongs to a venue");
         }
         instruments.extend(sym(EventField::Instr));
         traders.extend(sym(EventField::Trader));
@@ -88,6 +92,34 @@ fn counts_are_those_of_the_frames() {
     for (bare, all) in [(counts.bare_cancels, counts.cancels), (counts.bare_executions, counts.executions)] {
         assert!((180..=220).contains(&(bare * 1000 / all)), "one in five is bare: {counts:?}");
     }
+}
+
+/// The orders of a flood come within a second, so that a scenario that counts by the second sees each flood once.
+#[test]
+fn a_flood_is_over_within_a_second() {
+    const FLOOD: usize = 80;
+    let (arena, stream) = run(SurveillanceConfig::with_events(400_000));
+    // By trader and instrument: a busy trader enters as many orders within a second, but not in one instrument.
+    let mut entries: HashMap<[Option<u32>; 2], VecDeque<i64>> = HashMap::new();
+    let mut floods = 0;
+    for (_, _, frame) in frames(&arena) {
+        let event = Event::new(frame).expect("a whole frame");
+        if event.kind() != EventKind::OrderNew {
+            continue;
+        }
+        let key = [EventField::Trader, EventField::Instr].map(|field| sym(&event, field));
+        let recent = entries.entry(key).or_default();
+        recent.push_back(event.ts_event().0);
+        while recent[0] + 1_000_000_000 <= event.ts_event().0 {
+            recent.pop_front();
+        }
+        if recent.len() == FLOOD {
+            recent.clear();
+            floods += 1;
+        }
+    }
+    assert!(floods >= 8, "{floods}");
+    assert_eq!(floods, stream.counts().floods);
 }
 
 /// An order that an event names must rest or have just come: a stream in which unknown orders are cancelled measures nothing.

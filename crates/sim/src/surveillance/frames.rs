@@ -26,7 +26,7 @@ pub(super) struct OrderTerms {
 }
 
 impl OrderTerms {
-    /// Returns whether the frame of a cancel or an execution names only the order.
+    /// Returns whether the frame of a cancel or an execution names only the order and its venue.
     pub fn is_bare(frame: &[u8]) -> bool {
         frame[at::INSTRUMENT..at::INSTRUMENT + 4] == [0; 4]
     }
@@ -94,9 +94,9 @@ impl FrameWriter<'_> {
         self.out.extend_from_slice(record.as_bytes());
     }
 
-    /// Writes a cancel that names only the order.
-    pub fn bare_cancel(&mut self, terms: &OrderTerms) {
-        self.bare(EventKind::OrderCancel, terms, None);
+    /// Writes a cancel that names only the order and its venue.
+    pub fn bare_cancel(&mut self, terms: &OrderTerms, venue: u32) {
+        self.bare(EventKind::OrderCancel, terms, venue, None);
     }
 
     /// Writes one side of an execution, with the quantity and price of `terms`.
@@ -107,9 +107,9 @@ impl FrameWriter<'_> {
         self.out.extend_from_slice(record.as_bytes());
     }
 
-    /// Writes one side of an execution that names only the order.
-    pub fn bare_execution(&mut self, terms: &OrderTerms, qty: i64) {
-        self.bare(EventKind::Exec, terms, Some(qty));
+    /// Writes one side of an execution that names only the order and its venue.
+    pub fn bare_execution(&mut self, terms: &OrderTerms, venue: u32, qty: i64) {
+        self.bare(EventKind::Exec, terms, venue, Some(qty));
     }
 
     /// Writes the print of an execution.
@@ -156,9 +156,10 @@ impl FrameWriter<'_> {
         event.finish(0).expect("a small event");
     }
 
-    fn bare(&mut self, kind: EventKind, terms: &OrderTerms, qty: Option<i64>) {
+    fn bare(&mut self, kind: EventKind, terms: &OrderTerms, venue: u32, qty: Option<i64>) {
         let (mantissa, exponent) = qty.map_or((0, EXP_NONE), shortest);
         let mut common = self.common(kind, 2, None);
+        common.venue = (venue as u16).into();
         common.kind_b = exponent as u8;
         let record = OrderRecord {
             common,

@@ -359,7 +359,9 @@ impl SurveillanceStream {
                     self.cancel(slot, out);
                 }
                 if left > 1 {
-                    let after = 500_000 + self.rng.below(4_000_000) as i64;
+                    // No pause between two bursts lies within a flood: it is over within a second.
+                    self.burst_left = self.burst_left.max(2 * u64::from(left));
+                    let after = 1_000 + self.rng.below(20_000) as i64;
                     self.plan(after, PlannedAction::Flood { listing, trader, left: left - 1 });
                 }
             }
@@ -493,7 +495,7 @@ impl SurveillanceStream {
         let origin = self.origin(&terms);
         let mut writer = self.writer(out);
         if is_bare {
-            writer.bare_cancel(&terms);
+            writer.bare_cancel(&terms, origin.listing.venue);
         } else {
             writer.order(EventKind::OrderCancel, &terms, &origin);
         }
@@ -547,7 +549,7 @@ impl SurveillanceStream {
             let (origin, match_id) = (self.origin(terms), self.matches_made);
             let mut writer = self.writer(out);
             if is_bare {
-                writer.bare_execution(terms, fill.qty);
+                writer.bare_execution(terms, origin.listing.venue, fill.qty);
             } else {
                 let terms = OrderTerms { px: fill.px, qty: fill.qty, ..*terms };
                 writer.execution(&terms, &origin, match_id, is_passive);

@@ -29,9 +29,9 @@ fn bench_stream_is_frozen_by_its_hash() {
     let dir = tempfile::tempdir().unwrap();
     let tape = dir.path().join("orders");
     let (events, hash) = if std::env::var_os("UNITAPE_DEEP").is_some() {
-        ("10000000", "d98648c47a6fdefedd02b1879f77106807f2e3832674f0fb4cb5b4f3278a1476")
+        ("10000000", "ecce46f002ded3f730d247e642624723f13683bd23d010a651274f203592ffa3")
     } else {
-        ("100000", "96a8e933c4a9cc34573c171749aefd9a2e0c53a5b75382b5ee2ace04273dfc25")
+        ("100000", "f200b20d3280606f36862af5c7529adca081d404710bc42d46f88db9d8fa8389")
     };
     let tape = tape.to_str().unwrap();
     let made = run(["generate", "bench", "--events", events, "--tape", tape, "--json"]).code(0).json();
