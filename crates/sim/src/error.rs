@@ -36,6 +36,20 @@ pub enum Error {
         /// The number of scenes that were placed.
         placed: u32,
     },
+    /// A scenario that only a market of several days can have.
+    #[error("configuration: a simple day cannot have {scenario}; only a full market (--full, --days) can")]
+    FullMarketOnly {
+        /// Id of the scenario.
+        scenario: &'static str,
+    },
+    /// A scenario that plays at several venues.
+    #[error("configuration: {scenario} needs {least} venues")]
+    Venues {
+        /// Id of the scenario.
+        scenario: &'static str,
+        /// The least number of venues.
+        least: usize,
+    },
     /// A control that a market cannot obey.
     #[error("control: {0}")]
     Control(String),
@@ -73,7 +87,11 @@ impl Error {
     /// data.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::OutOfTime { .. } | Self::OutOfRange { .. } | Self::NoRoom { .. } => ErrorCause::Call,
+            Self::OutOfTime { .. }
+            | Self::OutOfRange { .. }
+            | Self::NoRoom { .. }
+            | Self::FullMarketOnly { .. }
+            | Self::Venues { .. } => ErrorCause::Call,
             Self::Control(_)
             | Self::BankLine(_)
             | Self::Templates(_)

@@ -9,7 +9,7 @@ use unitape_sim::day::market::{
     ControlAction, ControlRequest, LevelAction, Market, MarketConfig, MarketEvent, MarketEventBody,
     PriceLevel, write_market_line,
 };
-use unitape_sim::day::{DayEventBody, MarketPhase, OrderLedger};
+use unitape_sim::day::{DayEventBody, MarketPhase, OrderLedger, Scenario};
 
 fn config(seed: u64, days: u32) -> MarketConfig {
     let day = SimConfig {
@@ -509,8 +509,8 @@ fn a_dry_run_changes_nothing() {
 fn scenes_survive_any_control() {
     for seed in 1..=4 {
         let mut config = config(seed, 2);
-        config.day.plant = SimConfig::default().plant;
-        config.day.near_misses = SimConfig::default().near_misses;
+        config.day.plant = Scenario::ALL.into_iter().map(|scenario| (scenario, 3)).collect();
+        config.day.near_misses = config.day.plant.clone();
         (config.day.instruments, config.day.events, config.day.span_ns) = (40, 6_000, 7_200_000_000_000);
         let mut rng = unitape_sim::Rng::new(seed);
         let span = config.day.span_ns;

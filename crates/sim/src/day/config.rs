@@ -44,9 +44,9 @@ pub struct SimConfig {
 
 impl Default for SimConfig {
     /// Returns 2026-03-02 from 07:50 to 16:35 UTC, 1,000,000 events, 3 venues, 50 instruments, three scenes of every
-    /// scenario and as many near misses.
+    /// scenario of a simple day and as many near misses.
     fn default() -> SimConfig {
-        let each = |n: u32| Scenario::ALL.into_iter().map(|s| (s, n)).collect();
+        let each = |n: u32| Scenario::SIMPLE_DAY.into_iter().map(|s| (s, n)).collect();
         SimConfig {
             seed: 1,
             market: 0,
@@ -124,6 +124,13 @@ impl SimConfig {
             check_range("span_ns (for marking_close)", self.span_ns, 2 * WINDOW_NS, 24 * 3600 * S)?;
         }
         Ok(())
+    }
+
+    /// Fails if the configuration plants a scenario that a simple day cannot have.
+    pub(crate) fn check_simple_day(&self) -> Result<(), Error> {
+        let mut planted = self.plant.iter().chain(&self.near_misses);
+        let other = planted.find(|(scenario, n)| **n > 0 && !Scenario::SIMPLE_DAY.contains(scenario));
+        other.map_or(Ok(()), |(scenario, _)| Err(Error::FullMarketOnly { scenario: scenario.id() }))
     }
 }
 

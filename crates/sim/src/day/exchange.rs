@@ -175,6 +175,11 @@ impl SimulatedVenues {
         if order.terms.oid == order_ref.oid { order.terms.qty - order.filled_qty } else { 0 }
     }
 
+    /// Returns the number that the next order will have.
+    pub fn next_oid(&self) -> u64 {
+        self.next_oid + 1
+    }
+
     /// Submits a new order.
     pub fn submit(&mut self, new: NewOrder) -> OrderRef {
         let NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd } = new;

@@ -214,6 +214,10 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
         DayEventBody::Party { owner } => {
             e.sym(EventField::Owner, owner + 1);
             e.sym(EventField::Group, world.groups[owner as usize]);
+            if let Some(&score) = world.link_scores.get(&owner) {
+                let score = Decimal::new(score, -2).expect("a score of ours is small");
+                e.set(EventField::LinkScore, EventValue::Decimal(score));
+            }
         }
         DayEventBody::Session { book, phase, px } => {
             e.set_listing(world, book);

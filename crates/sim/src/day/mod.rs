@@ -54,7 +54,7 @@
 //!
 //! # Labels
 //!
-//! For each scenario of [`Scenario::ALL`] the labels are complete: with default parameters it fires where a label is and
+//! For each scenario of [`Scenario::SIMPLE_DAY`] the labels are complete: with default parameters it fires where a label is and
 //! nowhere else. The background cannot do it by accident, by construction: a group of owners trades an instrument on one
 //! side only; nobody sends more than 30 messages in any second; orders of algorithms are small, few and all
 //! different; the closing auction has a collar of 40 basis points, which only scenes break; and nobody pays more than
@@ -178,6 +178,7 @@ impl Sim {
     /// Sets a day up; nothing has happened yet.
     pub fn new(config: SimConfig) -> Result<Sim, Error> {
         config.check()?;
+        config.check_simple_day()?;
         let mut rng = Rng::new(config.seed);
         let mut world = SimulatedMarket::new(&config, &mut rng);
         let plan = DayPlan::lay_out(&config, &mut world, &mut rng, 0)?;

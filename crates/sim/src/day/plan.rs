@@ -1,5 +1,7 @@
 //! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
+use std::collections::BTreeSet;
+
 use super::config::{DayTimes, S, SimConfig};
 use super::scenes::{self, Scenario, Scene, ScenePlacement};
 use super::world::SimulatedMarket;
@@ -70,7 +72,11 @@ impl DayPlan {
         });
         // Scenes that need a certain time come first, or the others would have taken it.
         let (close, other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        let mut daily = BTreeSet::new();
         for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
+            if count > 0 && world.venues.len() < scenario.venues_min() {
+                return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
+            }
             for n in 0..count {
                 number += 1;
                 if scenario == Scenario::PaymentsStructuring {
@@ -80,12 +86,19 @@ impl DayPlan {
                 let reservation = if scenario == Scenario::MarkingClose {
                     calendar.reserve_close(rng)
                 } else {
-                    calendar.reserve(scenario.longest_ns() + 5 * S, rng)
+                    let is_free = |instr| !scenario.is_daily() || !daily.contains(&(scenario, instr));
+                    calendar.reserve(scenario.longest_ns() + 5 * S, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
-                let mut book = || world.book(rng.below(world.venues.len() as u64) as usize, instr);
-                let (book, other_book) = (book(), book());
+                daily.insert((scenario, instr));
+                let venues = world.venues.len();
+                let mut venue = || rng.below(venues as u64) as usize;
+                let (venue, mut other_venue) = (venue(), venue());
+                if scenario.venues_min() > 1 && venue == other_venue {
+                    other_venue = (venue + 1) % venues;
+                }
+                let (book, other_book) = (world.book(venue, instr), world.book(other_venue, instr));
                 let placement = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
                 let first = world.members.len() as u32;
                 let scene = scenes::make(scenario, miss, n as usize, &placement, world, rng);
@@ -105,7 +118,7 @@ impl DayPlan {
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
             let (instr, start_ts) = calendar
-                .reserve(halted_ns + call_ns + S, rng)
+                .reserve(halted_ns + call_ns + S, |_| true, rng)
                 .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
@@ -125,17 +138,24 @@ impl InstrumentReservations {
         InstrumentReservations { reserved_spans: vec![Vec::new(); instruments], times }
     }
 
-    /// Reserves an instrument that is free for this long somewhere in the day. Returns it with the start time.
-    fn reserve(&mut self, long_ns: u64, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
+    /// Reserves an instrument that `is_free` accepts and that is free for this long somewhere in the day. Returns it
+    /// with the start time.
+    fn reserve(
+        &mut self,
+        long_ns: u64,
+        is_free: impl Fn(InstrumentId) -> bool,
+        rng: &mut Rng,
+    ) -> Option<(InstrumentId, u64)> {
         // The books settle first, and everything is over before the closing call.
         let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         (0..400).find_map(|_| {
             let instr = rng.below(self.reserved_spans.len() as u64) as usize;
             let start_ts = from + rng.below(room);
-            let free = self.reserved_spans[instr]
-                .iter()
-                .all(|&(start, end)| end < start_ts || start > start_ts + long_ns);
+            let free = is_free(InstrumentId(instr as u32))
+                && self.reserved_spans[instr]
+                    .iter()
+                    .all(|&(start, end)| end < start_ts || start > start_ts + long_ns);
             free.then(|| {
                 self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
                 (InstrumentId(instr as u32), start_ts)

@@ -220,9 +220,14 @@ pub(crate) fn write_jsonl(
     Ok(())
 }
 
-/// Returns the scenarios that labels cover.
+/// Returns the scenarios that the labels of a simple day cover.
 pub(crate) fn covers() -> Vec<&'static str> {
-    Scenario::ALL.iter().map(|s| s.id()).collect()
+    Scenario::SIMPLE_DAY.iter().map(|s| s.id()).collect()
+}
+
+/// Returns the scenarios that the labels of a market of several days cover.
+pub(crate) fn market_covers() -> Vec<&'static str> {
+    Scenario::ALL.iter().filter(|s| s.is_covered()).map(|s| s.id()).collect()
 }
 
 /// Formats Σ ticks × quantity as exact money.

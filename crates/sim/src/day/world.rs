@@ -2,6 +2,7 @@
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
+use std::collections::BTreeMap;
 use unitape_model::{Dictionary, InstrumentId, NameKind, Side};
 
 use super::config::{INSTRUMENTS_MAX, SimConfig};
@@ -68,6 +69,8 @@ pub struct SimulatedMarket {
     pub crowd: u32,
     /// Group of each owner, as an id of [`NameKind::Owner`].
     pub groups: Vec<u32>,
+    /// The strength of the link to the group, in hundredths, for the owners whose `party` event has one.
+    pub link_scores: BTreeMap<u32, i64>,
     /// Accounts in payments.
     pub pay_accounts: u32,
     names: Dictionary,
@@ -93,6 +96,7 @@ impl SimulatedMarket {
             members: Vec::new(),
             crowd,
             groups: Vec::new(),
+            link_scores: BTreeMap::new(),
             pay_accounts: 0,
             names: Dictionary::default(),
             algos: 0,
@@ -135,6 +139,13 @@ impl SimulatedMarket {
         let group = self.groups[self.members[member as usize].owner as usize];
         let owner = self.members[linked as usize].owner;
         self.groups[owner as usize] = group;
+        linked
+    }
+
+    /// Adds a member whose owner is linked to the same group, with a score in hundredths.
+    pub(crate) fn cast_scored(&mut self, member: u32, link_score: i64) -> u32 {
+        let linked = self.cast_linked(member);
+        self.link_scores.insert(self.members[linked as usize].owner, link_score);
         linked
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use unitape_model::{InstrumentId, NameKind};
 
 use super::super::names;
-use super::super::truth::{AlertLabel, NearMiss, covers, line};
+use super::super::truth::{AlertLabel, NearMiss, line, market_covers};
 use super::Market;
 use super::config::date_of;
 use super::control::RefusedRequests;
@@ -64,7 +64,7 @@ impl Market {
             first_ts,
             last_ts: self.now,
             first_seq,
-            covers: covers(),
+            covers: market_covers(),
         });
     }
 

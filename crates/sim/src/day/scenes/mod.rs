@@ -5,10 +5,21 @@
 //! scenarios, with their default parameters; the distances to the thresholds are drawn, the threshold itself among them.
 
 mod close;
+mod collusive_spoofing;
+mod cross_venue_layering;
+mod excessive_bid;
+mod fat_finger;
 mod layering;
 mod messages;
+mod momentum_ignition;
+mod painting_tape;
 mod payments;
+mod ping_orders;
+mod prearranged;
 mod runaway;
+mod script;
+mod short_sale;
+mod smoking;
 mod spoofing;
 mod stage;
 mod wash;
@@ -31,11 +42,43 @@ pub enum Scenario {
     MarkingClose,
     RunawayAlgo,
     PaymentsStructuring,
+    CrossVenueLayering,
+    CollusiveSpoofing,
+    PingOrders,
+    Smoking,
+    ExcessiveBid,
+    FatFinger,
+    RegSho201,
+    MomentumIgnition,
+    PaintingTape,
+    Prearranged,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 8] = [
+    pub const ALL: [Scenario; 18] = [
+        Scenario::Spoofing,
+        Scenario::Layering,
+        Scenario::WashTrade,
+        Scenario::OrderToTradeRatio,
+        Scenario::QuoteStuffing,
+        Scenario::MarkingClose,
+        Scenario::RunawayAlgo,
+        Scenario::PaymentsStructuring,
+        Scenario::CrossVenueLayering,
+        Scenario::CollusiveSpoofing,
+        Scenario::PingOrders,
+        Scenario::Smoking,
+        Scenario::ExcessiveBid,
+        Scenario::FatFinger,
+        Scenario::RegSho201,
+        Scenario::MomentumIgnition,
+        Scenario::PaintingTape,
+        Scenario::Prearranged,
+    ];
+
+    /// The scenarios of a simple day. A market of several days can have all.
+    pub const SIMPLE_DAY: [Scenario; 8] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -45,6 +88,37 @@ impl Scenario {
         Scenario::RunawayAlgo,
         Scenario::PaymentsStructuring,
     ];
+
+    /// Returns the scenarios that a market of several days with this many venues can have.
+    pub fn of_market(venues: usize) -> impl Iterator<Item = Scenario> {
+        Self::ALL.into_iter().filter(move |scenario| scenario.venues_min() <= venues)
+    }
+
+    /// Returns whether the labels of a market of several days are complete for the scenario. The background may trigger
+    /// the others by chance.
+    pub const fn is_covered(self) -> bool {
+        !matches!(
+            self,
+            Scenario::PingOrders
+                | Scenario::Smoking
+                | Scenario::ExcessiveBid
+                | Scenario::FatFinger
+                | Scenario::RegSho201
+                | Scenario::MomentumIgnition
+                | Scenario::PaintingTape
+                | Scenario::Prearranged
+        )
+    }
+
+    /// Returns how many venues a scene needs.
+    pub const fn venues_min(self) -> usize {
+        if matches!(self, Scenario::CrossVenueLayering) { 2 } else { 1 }
+    }
+
+    /// Returns whether a day has room for one scene of the scenario in an instrument.
+    pub(crate) const fn is_daily(self) -> bool {
+        matches!(self, Scenario::RegSho201)
+    }
 
     /// Returns the id of the scenario.
     pub const fn id(self) -> &'static str {
@@ -57,17 +131,28 @@ impl Scenario {
             Scenario::MarkingClose => "marking_close",
             Scenario::RunawayAlgo => "runaway_algo",
             Scenario::PaymentsStructuring => "payments_structuring",
+            Scenario::CrossVenueLayering => "cross_venue_layering",
+            Scenario::CollusiveSpoofing => "collusive_spoofing",
+            Scenario::PingOrders => "ping_orders",
+            Scenario::Smoking => "smoking",
+            Scenario::ExcessiveBid => "excessive_bid",
+            Scenario::FatFinger => "fat_finger",
+            Scenario::RegSho201 => "reg_sho_201",
+            Scenario::MomentumIgnition => "momentum_ignition",
+            Scenario::PaintingTape => "painting_tape",
+            Scenario::Prearranged => "prearranged",
         }
     }
 
-    /// Looks up a scenario by id. Unique beginnings and endings such as `wash`, `layering` and `structuring` are
-    /// accepted too.
+    /// Looks up a scenario by id. Unique beginnings and endings such as `wash`, `ping` and `structuring` are accepted
+    /// too; of the endings of a simple day's scenarios and of others, the former win.
     pub fn from_id(id: &str) -> Option<Scenario> {
-        let mut like = Self::ALL.into_iter().filter(|s| s.id() == id);
-        like.next().or_else(|| {
-            let mut near = Self::ALL.into_iter().filter(|s| s.id().starts_with(id) || s.id().ends_with(id));
-            near.next().filter(|_| !id.is_empty() && near.next().is_none())
-        })
+        let unique = |scenarios: &[Scenario]| {
+            let mut near = scenarios.iter().filter(|s| s.id().starts_with(id) || s.id().ends_with(id));
+            near.next().copied().filter(|_| !id.is_empty() && near.next().is_none())
+        };
+        let same = Self::ALL.into_iter().find(|s| s.id() == id);
+        same.or_else(|| unique(&Self::SIMPLE_DAY)).or_else(|| unique(&Self::ALL))
     }
 
     /// Returns the longest duration of a scene, nanoseconds.
@@ -75,6 +160,8 @@ impl Scenario {
         match self {
             Scenario::WashTrade => 70 * S,
             Scenario::RunawayAlgo => 40 * S,
+            Scenario::MomentumIgnition => 170 * S,
+            Scenario::PaintingTape => 60 * S,
             Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
             _ => 25 * S,
         }
@@ -102,6 +189,11 @@ pub(crate) fn make(
     world: &mut SimulatedMarket,
     rng: &mut Rng,
 ) -> Box<dyn Scene> {
+    if let Some(definition) = script_of(scenario) {
+        let miss = miss.then(|| definition.misses[n % definition.misses.len()]);
+        let cast = (definition.cast)(world, miss);
+        return Box::new(script::ScriptedScene::new(definition, miss, n, placement, cast, rng));
+    }
     match scenario {
         Scenario::Spoofing => Box::new(spoofing::SpoofingScene::new(miss, n, placement, world, rng)),
         Scenario::Layering => Box::new(layering::LayeringScene::new(miss, n, placement, world, rng)),
@@ -110,8 +202,25 @@ pub(crate) fn make(
         Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
         Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
         Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
-        Scenario::PaymentsStructuring => panic!("payments are planted by the payments"),
+        _ => panic!("payments are planted by the payments"),
     }
+}
+
+/// Returns the definition of the scenario's scenes, if they are scripted.
+fn script_of(scenario: Scenario) -> Option<&'static script::SceneDefinition> {
+    Some(match scenario {
+        Scenario::CrossVenueLayering => &cross_venue_layering::DEFINITION,
+        Scenario::CollusiveSpoofing => &collusive_spoofing::DEFINITION,
+        Scenario::PingOrders => &ping_orders::DEFINITION,
+        Scenario::Smoking => &smoking::DEFINITION,
+        Scenario::ExcessiveBid => &excessive_bid::DEFINITION,
+        Scenario::FatFinger => &fat_finger::DEFINITION,
+        Scenario::RegSho201 => &short_sale::DEFINITION,
+        Scenario::MomentumIgnition => &momentum_ignition::DEFINITION,
+        Scenario::PaintingTape => &painting_tape::DEFINITION,
+        Scenario::Prearranged => &prearranged::DEFINITION,
+        _ => return None,
+    })
 }
 
 /// The place and time of a scene.

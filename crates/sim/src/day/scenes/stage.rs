@@ -117,7 +117,7 @@ impl SceneContext<'_> {
 
     /// Returns the price in ticks around which the orders of a book gather. In a market of several days, news may move
     /// it at once. A scene that has begun must not follow it while it acts, so it keeps to the prices of its book.
-    fn fair_of(&self, book: u32) -> i64 {
+    pub fn fair_of(&self, book: u32) -> i64 {
         let fair = self.fair[self.x.world.instr_of(book).index()];
         if self.pace == PricePace::Day {
             return fair;

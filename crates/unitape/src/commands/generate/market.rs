@@ -27,7 +27,9 @@ use unitape_sim::{ControlRequest, Market, MarketConfig};
 
 --format chooses the files: events.jsonl (events), market.fix (FIX 4.4 drop copy, mapping fix44-orders), market.fixed (fixed-width records, mapping sim-day), payments.swift (MT103 and MT202). truth.jsonl is always written: totals, labels, near misses, positions. The same options give the same bytes.
 
---days above 1, --full or --control make a full market: --events, --plant, --news and similar options then count for each day. It also has levels, the national best, an index, reference prices, messages, lists, links, positions, statements, short marks, desks and rejects; positions and prices carry over to the next day, and weekends have no events. A full market has no fixed-width records. A line of --control is a `control` event with ts and action (halt, reject, block, kill, resume), and optional venue, instr, firm, trader, owner, acct, desk, algo, until, dry_run. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close, runaway_algo, payments_structuring, or a part of a name that only one of them has, or `all`.")]
+--days above 1, --full or --control make a full market: --events, --plant, --news and similar options then count for each day. It also has levels, the national best, an index, reference prices, messages, lists, links, positions, statements, short marks, desks and rejects; positions and prices carry over to the next day, and weekends have no events. A full market has no fixed-width records. A line of --control is a `control` event with ts and action (halt, reject, block, kill, resume), and optional venue, instr, firm, trader, owner, acct, desk, algo, until, dry_run. 
+
+Scenarios of every market: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close, runaway_algo, payments_structuring. Scenarios of a full market: also cross_venue_layering (with two venues), collusive_spoofing, ping_orders, smoking, excessive_bid, fat_finger, reg_sho_201, momentum_ignition, painting_tape, prearranged. A part of a name that only one of them has is enough; `all` means all that the market can have.")]
 pub struct MarketArgs {
     /// Directory to write into; `-` prints the events and no truth
     #[arg(long, value_name = "DIR")]
@@ -91,6 +93,13 @@ pub struct MarketArgs {
     json: bool,
 }
 
+impl MarketArgs {
+    /// Returns whether the options ask for a full market and not for a simple day.
+    fn is_full(&self) -> bool {
+        self.days != 1 || self.full || self.control.is_some()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 enum MarketFileFormat {
     /// JSON Lines
@@ -144,9 +153,13 @@ pub fn run(args: MarketArgs) -> output::Result {
 }
 
 fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
+    let possible: Vec<Scenario> = match args.is_full() {
+        true => Scenario::of_market(args.venues).collect(),
+        false => Scenario::SIMPLE_DAY.to_vec(),
+    };
     let scenes = |option: &Option<Vec<String>>| match option {
-        Some(list) => scenes(list),
-        None => Ok(SimConfig::default().plant),
+        Some(list) => scenes(list, &possible),
+        None => Ok(possible.iter().map(|&scenario| (scenario, 3)).collect()),
     };
     let span_ns = args.minutes.checked_mul(60_000_000_000);
     Ok(SimConfig {
@@ -166,8 +179,9 @@ fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
     })
 }
 
-/// Parses the number of scenes, such as `spoofing=5` and `all=2`. Later items win.
-fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
+/// Parses the number of scenes, such as `spoofing=5` and `all=2`, where `all` means the `possible` ones. Later items
+/// win.
+fn scenes(list: &[String], possible: &[Scenario]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
     let mut counts = BTreeMap::new();
     for item in list.iter().filter(|item| !item.is_empty()) {
         let usage = |reason: &str| {
@@ -177,7 +191,7 @@ fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
         let (name, count) = item.split_once('=').unwrap_or((item, "1"));
         let count: u32 = count.parse().map_err(|_| usage("wants scenario=count"))?;
         if name == "all" {
-            counts.extend(Scenario::ALL.map(|s| (s, count)));
+            counts.extend(possible.iter().map(|&s| (s, count)));
         } else {
             counts.insert(Scenario::from_id(name).ok_or_else(|| usage("no such scenario"))?, count);
         }
@@ -202,7 +216,7 @@ enum PlayedMarket {
 
 impl PlayedMarket {
     fn new(args: &MarketArgs, day: SimConfig) -> Result<PlayedMarket, CommandFailure> {
-        if args.days == 1 && !args.full && args.control.is_none() {
+        if !args.is_full() {
             return Ok(PlayedMarket::Day(Box::new(Sim::new(day)?)));
         }
         if args.format.contains(&MarketFileFormat::Fixed) {
