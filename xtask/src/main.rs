@@ -20,6 +20,7 @@ mod fuzz;
 mod instructions;
 mod link;
 mod noise;
+mod pages;
 mod records;
 mod report;
 mod rounds;
@@ -56,6 +57,7 @@ usage: cargo xtask COMMAND
   seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
   checks [--record]             compare the tests, property cases and rounds of each package with xtask/checks.txt;
                                 --record writes that file
+  pages [--check]               write the generated part of each page of docs/scenarios; --check compares instead
   wheel [--dev] [--manylinux]   build the wheel of the Python module into target/wheels; --manylinux for older systems
                                 as well, by zig; --dev as the tests are built
   tidy                          check layers, file sizes, links and the other rules of the house
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Some("seeds") => seeds::run(&rest),
         Some("checks") => checks::run(&rest),
         Some("tidy") => tidy::run(),
+        Some("pages") => pages::run(&rest),
         Some("wheel") => wheel::run(&rest),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

@@ -87,6 +87,16 @@ pub enum Error {
         /// The `seq` before.
         last: u64,
     },
+    /// No case of this id.
+    #[error("{label} has no case `{id}`{}", suggest_case(id, ids))]
+    UnknownCase {
+        /// Name of the input.
+        label: String,
+        /// The requested id.
+        id: String,
+        /// The ids that the input has.
+        ids: Vec<String>,
+    },
     /// The input could not be read.
     #[error("reading {label}: {source}")]
     Read {
@@ -108,6 +118,20 @@ pub enum Error {
     },
 }
 
+/// Suggests the id that is most like `id`, or lists a few of those that there are.
+fn suggest_case(id: &str, ids: &[String]) -> String {
+    match (suggest_word(id, ids.iter().map(String::as_str)), ids) {
+        (_, []) => "; it has no cases at all".to_owned(),
+        (suggestion, _) if !suggestion.is_empty() => suggestion,
+        (_, few) if few.len() <= CASES_LISTED_MAX => format!("; it has: {}", few.join(", ")),
+        (_, [first, .., last]) => format!("; it has {} cases, from {first} to {last}", ids.len()),
+        (_, [one]) => format!("; it has: {one}"),
+    }
+}
+
+/// The greatest number of cases that a message lists.
+const CASES_LISTED_MAX: usize = 12;
+
 impl Error {
     /// Returns whether the data, the call or something outside caused the error.
     pub fn cause(&self) -> ErrorCause {
@@ -115,7 +139,8 @@ impl Error {
             Self::UnknownScenario { .. }
             | Self::UnknownParam { .. }
             | Self::BadParam { .. }
-            | Self::BadParams { .. } => ErrorCause::Call,
+            | Self::BadParams { .. }
+            | Self::UnknownCase { .. } => ErrorCause::Call,
             Self::BreakerRules { .. } => ErrorCause::Outside,
             Self::Line { .. } | Self::Record { .. } | Self::Order { .. } | Self::Frame { .. } => {
                 ErrorCause::Data

@@ -53,6 +53,59 @@ pub fn replay_jsonl(
     replay::<Watch>(input, label, selection, sink)
 }
 
+/// Receives the events and the alerts of a replay, in order.
+pub trait ReplayObserver {
+    /// Takes the start of a case: its id and, if it has one, its title.
+    ///
+    /// # Errors
+    /// Fails if the observer cannot write; the replay ends.
+    fn on_case(&mut self, id: &str, title: Option<&str>) -> io::Result<()>;
+
+    /// Takes an event that the scenarios have judged. Its alerts follow.
+    ///
+    /// # Errors
+    /// Fails as [`Self::on_case`] does.
+    fn on_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary) -> io::Result<()>;
+
+    /// Takes an alert of the last event.
+    ///
+    /// # Errors
+    /// Fails as [`Self::on_case`] does.
+    fn on_alert(&mut self, alert: &Alert, case: Option<&str>) -> io::Result<()>;
+}
+
+/// Receives alerts alone.
+struct AlertObserver<F>(F);
+
+impl<F: FnMut(&Alert, Option<&str>) -> io::Result<()>> ReplayObserver for AlertObserver<F> {
+    fn on_case(&mut self, _: &str, _: Option<&str>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn on_event(&mut self, _: &Event<'_>, _: u64, _: &Dictionary) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn on_alert(&mut self, alert: &Alert, case: Option<&str>) -> io::Result<()> {
+        (self.0)(alert, case)
+    }
+}
+
+/// Replays the lines of `input` as [`replay_jsonl`] does; `observer` is given the cases and events as well. If `cases` names
+/// any, the events of other cases, and events before the first case, are left out.
+///
+/// # Errors
+/// Fails as [`replay_jsonl`] does, and if the input lacks a named case; the alerts of the others are then given.
+pub fn replay_cases(
+    input: impl BufRead,
+    label: &str,
+    selection: &ScenarioSelection,
+    cases: &[String],
+    observer: &mut impl ReplayObserver,
+) -> Result<ReplaySummary, Error> {
+    observed_replay::<Watch>(input, label, selection, cases, observer)
+}
+
 /// The engine of a replay: the watch, or the slow twins.
 pub(crate) trait ReplayEngine: Sized {
     /// Makes the watch before the first event, with the parameters of the input.
@@ -86,11 +139,22 @@ impl ReplayEngine for Watch {
 }
 
 pub(crate) fn replay<E: ReplayEngine>(
+    input: impl BufRead,
+    label: &str,
+    selection: &ScenarioSelection,
+    sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
+) -> Result<ReplaySummary, Error> {
+    observed_replay::<E>(input, label, selection, &[], &mut AlertObserver(sink))
+}
+
+fn observed_replay<E: ReplayEngine>(
     mut input: impl BufRead,
     label: &str,
     selection: &ScenarioSelection,
-    mut sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
+    cases: &[String],
+    observer: &mut impl ReplayObserver,
 ) -> Result<ReplaySummary, Error> {
+    let mut case_filter = CaseFilter::new(cases);
     let mut watch = E::with_selection(selection, &[])?;
     let mut total = ReplaySummary::default();
     let mut names = Dictionary::default();
@@ -126,15 +190,23 @@ pub(crate) fn replay<E: ReplayEngine>(
                 add_up(&mut total, &watch);
                 watch = E::with_selection(selection, &[&header])?;
                 (case, last_seq) = (None, None);
+                case_filter.is_selected = case_filter.selects_all();
             }
             ParsedEventLine::Case(json) => {
                 let read = CaseHeader::read(json, scenario_id.as_deref(), selection).map_err(record)?;
-                case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
+                let id = read.id.ok_or_else(|| record("a case needs an id".into()))?;
+                case_filter.begin_case(&id);
+                if !case_filter.is_selected {
+                    continue;
+                }
+                observer.on_case(&id, read.title.as_deref()).map_err(Error::Write)?;
+                case = Some(id);
                 add_up(&mut total, &watch);
                 watch = E::with_selection(selection, &[&header, &read.params])?;
                 total.cases += 1;
                 last_seq = None;
             }
+            ParsedEventLine::Event { .. } if !case_filter.is_selected => {}
             ParsedEventLine::Event { start, seq, .. } => {
                 let seq = seq.unwrap_or_else(|| last_seq.map_or(1, |last: u64| last.saturating_add(1)));
                 if let Some(last) = last_seq.replace(seq).filter(|last| *last >= seq) {
@@ -143,20 +215,72 @@ pub(crate) fn replay<E: ReplayEngine>(
                 let event = Event::new(&arena[start..]).expect("the frame that was just made");
                 watch.process_event(&event, seq, &names, &mut alerts);
                 total.events += 1;
+                observer.on_event(&event, seq, &names).map_err(Error::Write)?;
                 for alert in alerts.drain(..) {
-                    sink(&alert, case.as_deref()).map_err(Error::Write)?;
+                    observer.on_alert(&alert, case.as_deref()).map_err(Error::Write)?;
                     total.alerts += 1;
                 }
             }
         }
     }
     add_up(&mut total, &watch);
+    case_filter.finish(label)?;
     Ok(total)
+}
+
+/// The cases that a replay runs.
+struct CaseFilter<'a> {
+    wanted: &'a [String],
+    /// The wanted cases that the input has so far.
+    present: Vec<bool>,
+    /// Whether the next events belong to a wanted case.
+    is_selected: bool,
+    /// The ids of the input's cases, for the message if a wanted one is missing.
+    ids: Vec<String>,
+}
+
+/// The number of ids that the message may suggest.
+const CASE_IDS_MAX: usize = 1 << 16;
+
+impl<'a> CaseFilter<'a> {
+    fn new(wanted: &'a [String]) -> Self {
+        Self { wanted, present: vec![false; wanted.len()], is_selected: wanted.is_empty(), ids: Vec::new() }
+    }
+
+    fn selects_all(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    fn begin_case(&mut self, id: &str) {
+        if self.selects_all() {
+            return;
+        }
+        if self.ids.len() < CASE_IDS_MAX {
+            self.ids.push(id.to_owned());
+        }
+        self.is_selected = false;
+        for (wanted, present) in self.wanted.iter().zip(&mut self.present) {
+            if wanted == id {
+                (*present, self.is_selected) = (true, true);
+            }
+        }
+    }
+
+    /// Fails if the input lacks a wanted case.
+    fn finish(self, label: &str) -> Result<(), Error> {
+        match self.present.iter().position(|present| !present) {
+            None => Ok(()),
+            Some(index) => {
+                Err(Error::UnknownCase { label: label.into(), id: self.wanted[index].clone(), ids: self.ids })
+            }
+        }
+    }
 }
 
 /// A header or a case.
 struct CaseHeader {
     id: Option<String>,
+    title: Option<String>,
     scenario: Option<String>,
     params: ParamOverlay,
 }
@@ -174,6 +298,7 @@ impl CaseHeader {
         let runs = |id: &str| selection.scenarios.is_empty() || selection.scenarios.iter().any(|s| s == id);
         let mut this = Self {
             id: text("id").map(str::to_owned),
+            title: text("title").map(str::to_owned),
             scenario: scenario_id.map(str::to_owned),
             params: ParamOverlay::default(),
         };

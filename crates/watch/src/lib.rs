@@ -69,7 +69,7 @@ pub use def::{COUNT_MAX, ConductClass, ParamDef, ParamType, ScenarioDef};
 pub use error::Error;
 pub use exact::QuantitySum;
 pub use ids::IdKey;
-pub use jsonl::{ReplaySummary, replay_jsonl};
+pub use jsonl::{ReplayObserver, ReplaySummary, replay_cases, replay_jsonl};
 pub use market::{InstrumentTerms, MarketState, VenueBbo};
 pub use missing::{MissingCounts, MissingKey, MissingValue};
 pub use orders::{OrderState, OrderTable, OrderUpdate};

@@ -195,6 +195,79 @@ fn a_tape_gives_the_alerts_that_its_lines_gave() {
     assert_eq!(essence(&replay(&again, &[]).code(0).alerts()), essence(&from_tape));
 }
 
+/// The lines of a timeline, without the counts that follow it.
+fn timeline(input: &Path, args: &[&str]) -> (Vec<String>, String) {
+    let ran = run(["watch".as_ref(), "replay".as_ref(), input.as_os_str(), "--timeline".as_ref()]
+        .into_iter()
+        .chain(args.iter().map(AsRef::as_ref)))
+    .code(0);
+    let text = String::from_utf8(ran.stdout).unwrap();
+    (text.lines().map(str::to_owned).collect(), ran.stderr)
+}
+
+/// An alert says numbers of events; the timeline shows them, and from a tape the same as from the lines.
+#[test]
+fn a_timeline_marks_the_evidence_and_the_completing_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let chosen = ["--scenario", "spoofing", "--case", "SPOOF-P1"];
+    let (lines, _) = timeline(&suite("spoofing"), &chosen);
+    assert!(lines[0].starts_with("SPOOF-P1: 20k bid"), "{lines:#?}");
+    assert_eq!(
+        lines[1],
+        "+0.000 is 2024-03-11 14:30:00.000000000 UTC; throughout: venue XLON, instr GB00B03MLX29, firm F1, capacity P"
+    );
+    let marked: Vec<&str> = lines
+        .iter()
+        .filter(|line| line.starts_with("1 "))
+        .map(|line| line.split_whitespace().nth(2).unwrap())
+        .collect();
+    assert_eq!(marked, ["4", "5", "7"], "{lines:#?}");
+    let completing =
+        lines.iter().position(|line| line.starts_with("1 ") && line.contains("order_cancel")).unwrap();
+    assert!(lines[completing + 1].contains("==> alert 1  spoofing  owner ACME, venue XLON"), "{lines:#?}");
+
+    // The same events on a tape, with times and numbers of their own.
+    let text = std::fs::read_to_string(suite("spoofing")).unwrap();
+    let case = text.split("{\"rec\": \"case\"").nth(1).unwrap().split_once('\n').unwrap().1;
+    let events: String =
+        case.lines().filter(|line| line.contains("\"event\"")).map(|line| format!("{line}\n")).collect();
+    let events = file(dir.path(), "events.jsonl", events);
+    let tape = dir.path().join("tape");
+    run(["consolidate".as_ref(), events.as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
+    let from_file = timeline(&events, &chosen[..2]).0;
+    let from_tape = timeline(&tape, &chosen[..2]).0;
+    let is_event =
+        |line: &&String| line.contains("  order_") || line.contains("==>") || line.contains("  exec ");
+    let shown: Vec<&String> = lines.iter().filter(is_event).collect();
+    assert!(shown.len() > 5, "{lines:#?}");
+    assert_eq!(from_file.iter().filter(is_event).collect::<Vec<_>>(), shown);
+    assert_eq!(from_tape.iter().filter(is_event).collect::<Vec<_>>(), shown);
+    // A part of the tape, and fewer events than the limit allows.
+    let (part, _) = timeline(&tape, &["--scenario", "spoofing", "--from", "3", "--to", "5"]);
+    assert_eq!(part.iter().filter(is_event).count(), 3, "{part:#?}");
+    let (few, said) = timeline(&tape, &["--scenario", "spoofing", "--limit", "2"]);
+    assert_eq!(few.iter().filter(|line| line.contains("==>")).count(), 0, "{few:#?}");
+    assert!(
+        said.contains("the timeline ends after 2 events") && said.contains("completed 1 alert"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_case_is_chosen_from_a_file_of_cases_and_a_timeline_is_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let alerts =
+        replay(&suite("spoofing"), &["--scenario", "spoofing", "--case", "SPOOF-P1"]).code(0).alerts();
+    assert_eq!(alerts.iter().map(|alert| &alert["case"]).collect::<Vec<_>>(), ["SPOOF-P1"]);
+    replay(&suite("spoofing"), &["--case", "SPOF-P1"]).code(2).says(&["SPOF-P1", "did you mean `SPOOF-P1`?"]);
+    let clock = file(dir.path(), "clock.jsonl", "{\"ts\":1,\"kind\":\"clock\"}\n");
+    replay(&clock, &["--case", "P1"]).code(2).says(&["no case `P1`", "no cases at all"]);
+    replay(&suite("spoofing"), &["--timeline"]).code(2).says(&["--timeline is text", "--json"]);
+    let tape = dir.path().join("tape");
+    run(["consolidate".as_ref(), clock.as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
+    replay(&tape, &["--case", "P1"]).code(2).says(&["--case", "this is a tape"]);
+}
+
 /// The scenarios list their parameters and the regulations that they serve.
 #[test]
 fn scenarios_are_listed() {

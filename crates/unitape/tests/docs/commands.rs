@@ -2,7 +2,7 @@
 //!
 //! In a block fenced as `console` or `sh`, a line that starts with `$ ` is a command (it continues after a
 //! `\` at the end of a line), the lines under it are its output. Commands of `unitape` are run page by
-//! page, in order, in a fresh folder that holds `vectors`, `mappings` and `examples`; they end with exit
+//! page, in order, in a fresh folder that holds `vectors`, `mappings`, `examples` and `crates`; they end with exit
 //! code 0 unless the line ends with `# exit N`. The README and its guides run once more, all in one folder.
 //! `cargo run --release --example NAME -- …` runs the example as it was built for the tests. In shown output `...`
 //! alone on a line matches any lines and `[..]` any part of a line; output that is not shown is not compared. Commands
@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 pub(super) const HANG: Duration = Duration::from_secs(300);
 
 /// The fixtures that the commands find in their folder.
-const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
+const FIXTURES: [&str; 4] = ["vectors", "mappings", "examples", "crates"];
 
 /// Beginnings of commands that are shown but not run here.
-const NOT_RUN: [&str; 19] = [
+const NOT_RUN: [&str; 20] = [
     "apt-get install",
     "cargo build",
     "cargo clippy",
@@ -46,6 +46,7 @@ const NOT_RUN: [&str; 19] = [
     "cargo xtask deep",
     "cargo xtask demo",
     "cargo xtask instructions",
+    "cargo xtask pages",
     "cargo xtask rounds",
     "cargo xtask seeds",
     "cargo xtask test",

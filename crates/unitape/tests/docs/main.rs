@@ -9,3 +9,4 @@ mod messaging;
 mod pages;
 mod python_books;
 mod python_reader;
+mod scenario_pages;

@@ -3,10 +3,11 @@
 use super::*;
 use crate::WatchCalendar;
 use crate::jsonl::replay;
-use crate::replay_jsonl;
 use crate::twin::naive::Twins;
+use crate::{ReplayObserver, replay_cases, replay_jsonl};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use unitape_model::Dictionary;
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -160,4 +161,79 @@ fn own_cases_give_what_they_expect() {
     };
     let failed: Vec<&str> = ALL.iter().map(|entry| entry.id).filter(fails).collect();
     assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// A scenario once had code and no page, and the analyst found its alerts and no explanation.
+#[test]
+fn every_scenario_has_a_page_a_twin_and_eight_cases() {
+    let twins = read(root().join("crates/watch/src/twin/naive/mod.rs"));
+    let mut missing = Vec::new();
+    for id in ALL.iter().map(|entry| entry.id) {
+        let page =
+            std::fs::read_to_string(root().join(format!("docs/scenarios/{id}.md"))).unwrap_or_default();
+        for heading in ["## Innocent explanations", "## Limits"] {
+            let section = page.split_once(&format!("\n{heading}\n")).map_or("", |(_, rest)| rest);
+            if section.split("\n## ").next().unwrap_or_default().trim().is_empty() {
+                missing.push(format!("{id}: the page needs a section `{heading}`"));
+            }
+        }
+        if !twins.lines().any(|line| line.ends_with(&format!("mod {id};"))) {
+            missing.push(format!("{id}: twin/naive/mod.rs has no line of it"));
+        }
+        let files =
+            [format!("crates/watch/src/scenarios/{id}/cases.jsonl"), format!("vectors/watch/{id}.jsonl")];
+        let texts = files.iter().filter_map(|file| std::fs::read_to_string(root().join(file)).ok());
+        let cases: usize = texts.map(|text| expected(&text).0).sum();
+        if cases < 8 {
+            missing.push(format!("{id}: {cases} cases, and 8 are needed"));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// A case chosen by its id must give the alerts that it gives among the others, and no others.
+#[test]
+fn a_chosen_case_gives_its_own_alerts() {
+    let text = read(root().join("vectors/watch/spoofing.jsonl"));
+    let selection = ScenarioSelection::of(&["spoofing"]);
+    let alerts_of = |cases: &[&str]| {
+        let cases: Vec<String> = cases.iter().map(|id| (*id).to_owned()).collect();
+        let mut log = CaseLog::default();
+        let summary = replay_cases(text.as_bytes(), "spoofing", &selection, &cases, &mut log);
+        summary.map(|summary| (log, summary.events))
+    };
+    let (all, _) = alerts_of(&[]).unwrap();
+    let (chosen, events) = alerts_of(&["SPOOF-P1"]).unwrap();
+    assert_eq!(chosen.cases, ["SPOOF-P1"]);
+    assert_eq!(chosen.events as u64, events);
+    assert!(chosen.events < all.events && !chosen.alerts.is_empty());
+    assert_eq!(chosen.alerts, all.alerts[..chosen.alerts.len()]);
+    let message = alerts_of(&["SPOF-P1"]).err().unwrap().to_string();
+    assert_eq!(message, "spoofing has no case `SPOF-P1`; did you mean `SPOOF-P1`?");
+}
+
+/// The cases, the number of events and the alerts that a replay gave.
+#[derive(Default)]
+struct CaseLog {
+    cases: Vec<String>,
+    events: usize,
+    alerts: Vec<(Option<String>, crate::Alert)>,
+}
+
+impl ReplayObserver for CaseLog {
+    fn on_case(&mut self, id: &str, title: Option<&str>) -> std::io::Result<()> {
+        assert!(title.is_some_and(|title| !title.is_empty()), "{id}");
+        self.cases.push(id.to_owned());
+        Ok(())
+    }
+
+    fn on_event(&mut self, _: &unitape_model::Event<'_>, _: u64, _: &Dictionary) -> std::io::Result<()> {
+        self.events += 1;
+        Ok(())
+    }
+
+    fn on_alert(&mut self, alert: &crate::Alert, case: Option<&str>) -> std::io::Result<()> {
+        self.alerts.push((case.map(str::to_owned), alert.clone()));
+        Ok(())
+    }
 }
