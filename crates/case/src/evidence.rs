@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use unitape_book::{Basis, BookOptions, PriceLevel, TapeBooks};
 use unitape_codec::events::{EventLineDetail, write_event};
+use unitape_feed::archive::EventOrigin;
 use unitape_model::{
-    DefinitionTable, EventField, EventValue, LostNameCounts, NameKind, Position, Side, UnixNanos,
+    DefinitionTable, Event, EventField, EventValue, LostNameCounts, NameKind, Position, Side, UnixNanos,
 };
 use unitape_run::address::{TapeRangeBound, TapeStopPoint};
 use unitape_run::follow::{FollowOutcome, TapeFollower};
@@ -59,6 +60,8 @@ pub struct EventLine {
     pub json: String,
     /// Its time.
     pub ts: i64,
+    /// The place of its message in its source; none if the tape names no source.
+    pub origin: Option<EventOrigin>,
 }
 
 /// A book in numbers.
@@ -143,6 +146,28 @@ impl EvidenceTape {
         Ok(evidence)
     }
 
+    /// Completes the origins of evidence events with the hashes of their files. A file that was found while a feed ran has its
+    /// hash in the next mark of progress after the event.
+    ///
+    /// # Errors
+    /// Fails if the tape is damaged or cannot be read.
+    pub fn learn_hashes(&mut self, evidence: &mut AlertEvidence) -> Result<(), Error> {
+        for line in &mut evidence.events {
+            if let (Some(position), Ok(EventLine { origin: Some(origin), .. })) =
+                (line.position, &mut line.event)
+                && !origin.has_hash()
+            {
+                self.reader.seek_frame(position).map(drop)?;
+                while let Some(frame) = self.reader.next()? {
+                    if Event::new(frame.bytes).is_some_and(|event| origin.learn_progress(&event)) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Learns the names that are defined before `position`.
     fn learn_to(&mut self, position: Position) -> Result<(), Error> {
         if position < self.learned {
@@ -217,7 +242,8 @@ impl EvidenceTape {
         let mut line = Vec::new();
         write_event(&mut line, &event, seq, names.dictionary(), names, EventLineDetail::Plain);
         let json = String::from_utf8_lossy(&line).into_owned();
-        Ok(Ok(EventLine { json, ts: event.ts_event().0 }))
+        let origin = EventOrigin::of(&event, &self.names);
+        Ok(Ok(EventLine { json, ts: event.ts_event().0, origin }))
     }
 
     fn add_books(

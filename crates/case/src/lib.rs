@@ -36,6 +36,6 @@ mod store;
 pub use error::Error;
 pub use model::{
     ActionAuthor, ActionKind, ActionRecord, Actor, AlertRecord, Case, CaseState, Disposition,
-    StateTransition, TRANSITIONS, allowed_actions, next_state, parties_of,
+    StateTransition, TRANSITIONS, allowed_actions, names_party, next_state, parties_of,
 };
 pub use store::{AlertTapeRecord, CaseFilter, CasePage, CaseStore};

@@ -65,6 +65,7 @@ pub use pipeline::sequence::RunCounters;
 #[doc(hidden)]
 pub use pipeline::source_decoder::SourceDecoder;
 pub use reference::InstrumentMaster;
+pub use sources::archive;
 pub use sources::detect::detect;
 pub use sources::journal;
 pub use sources::link::{FeedLinkStatus, LinkState, MergeWait, RestartMode, RestartPolicy};

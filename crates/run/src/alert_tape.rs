@@ -10,11 +10,11 @@
 //! scenario its definition and its parameters, and the calendar. So a watch never continues the alerts of other rules.
 
 use crate::Error;
+use crate::alert_reader::{AlertReader, AlertTapeContent, BLIND, SOURCE_CUT};
 use crate::derived_tape::{DerivedContent, DerivedPoint, DerivedTape, DerivedTotals, derived_id};
 use std::collections::BTreeSet;
 use std::path::Path;
 use unitape_model::{Event, EventField, EventKind, EventValue, NameKind, Position, Refusal, UnixNanos};
-use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{LineagePoint, ReadOptions, Reader, TapeId};
 use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection, WatchRules};
 
@@ -109,7 +109,7 @@ impl WatchNote {
     /// Makes the note that the source was cut back behind an alert.
     pub fn source_cut(cut: LineagePoint) -> Self {
         let detail = format!("{{\"to\":{},\"epoch\":{}}}", cut.position.0, cut.epoch);
-        Self { action: SOURCE_CUT, reason: "the source was cut back behind an alert", detail }
+        Self { action: SOURCE_CUT, reason: "the tape was cut back behind an alert", detail }
     }
 }
 
@@ -293,24 +293,14 @@ impl AlertTape {
 /// # Errors
 /// Fails if the tape is damaged or cannot be read.
 pub fn read_alerts(dir: &Path, read: ReadOptions) -> Result<Vec<RecordedAlert>, Error> {
-    let (mut follower, mut names) = TapeFollower::open(dir, read)?;
+    let mut reader = AlertReader::open(dir, read)?;
     let mut alerts = Vec::new();
-    loop {
-        let frame = match follower.step()? {
-            FollowOutcome::Frame { frame, .. } => frame,
-            FollowOutcome::AtEnd => return Ok(alerts),
-            FollowOutcome::Rewound { from, to } => {
-                return Err(unitape_tape::Error::Rewound { from, to }.into());
-            }
-        };
-        let position = frame.position;
-        match names.admit_frame(frame.bytes) {
-            Ok(event) => {
-                alerts.extend(event.and_then(|event| RecordedAlert::read(&event, names.dictionary())));
-            }
-            Err(flaw) => follower.refuse(position, &flaw)?,
+    while let Some(record) = reader.next_record()? {
+        if let AlertTapeContent::Alert(recorded) = record.content {
+            alerts.push(recorded);
         }
     }
+    Ok(alerts)
 }
 
 /// Returns the id of the tape with the alerts of `source` under these rules.
@@ -336,10 +326,5 @@ const KEY_FIELDS: [(EventField, &str, NameKind); 3] = [
     (EventField::Venue, "venue", NameKind::Venue),
     (EventField::Instr, "instr", NameKind::Instrument),
 ];
-
-/// The action of a control for events that the watch could not see.
-const BLIND: &str = "blind";
-/// The action of a control for alerts whose events the source has lost.
-const SOURCE_CUT: &str = "source_cut";
 
 const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios, parameters or calendar" };

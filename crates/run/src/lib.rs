@@ -7,7 +7,7 @@
 //!  tape ──▶ query::follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point ──▶ picture
 //!                                        │         └─▶ best_price_tape ─┬▶ derived_tape: compare, append
 //!                                        ├─▶ fx ──▶ best prices of many banks
-//!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
+//!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘ ──▶ alert_reader
 //!                          breaker: limits, persons ──▶ control tape
 //!  users.toml, name, password ──▶ users ──▶ an account: person, role
 //! ```
@@ -35,6 +35,7 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
+pub mod alert_reader;
 pub mod alert_tape;
 pub mod best_price_tape;
 pub mod breaker;

@@ -11,7 +11,7 @@ use crate::derived_tape::{DerivedPoint, DerivedTotals};
 use crate::watch_snapshot::{SnapshotStore, SourcePoint, TailChecksum, WatchSnapshot};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use unitape_model::{Event, EventKind, LostNameCounts, Position, UnixNanos};
+use unitape_model::{DefinitionTable, Event, EventKind, LostNameCounts, Position, UnixNanos};
 use unitape_query::address::{EventAddress, TapeRangeBound};
 use unitape_query::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
 use unitape_query::{EventFilter, EventSelection};
@@ -128,6 +128,19 @@ impl Surveillance {
     /// Fails if the tape is damaged or cannot be read.
     #[inline]
     pub fn step(&mut self) -> Result<SurveilOutcome<'_>, Error> {
+        self.step_observed(|_, _, _| {})
+    }
+
+    /// Judges the next frame, and gives `observer` the event of it, with the names of the tape. The alerts returned are of that
+    /// event.
+    ///
+    /// # Errors
+    /// Fails as [`Surveillance::step`] does.
+    #[inline]
+    pub fn step_observed(
+        &mut self,
+        mut observer: impl FnMut(&Event<'_>, u64, &DefinitionTable),
+    ) -> Result<SurveilOutcome<'_>, Error> {
         self.alerts.clear();
         let (ordinal, frame) = match self.follower.step()? {
             FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
@@ -160,6 +173,11 @@ impl Surveillance {
             match self.watch.on_frame(position, frame.bytes, seq, &mut self.alerts) {
                 Err(unitape_watch::Error::Frame { message, .. }) => {
                     self.follower.refuse(position, &message)?
+                }
+                Ok(()) if !is_meta => {
+                    if let Some(event) = Event::new(frame.bytes) {
+                        observer(&event, seq, &self.watch.names);
+                    }
                 }
                 other => other?,
             }

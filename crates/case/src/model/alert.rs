@@ -116,7 +116,7 @@ fn hash_part(hasher: &mut blake3::Hasher, part: &[u8]) {
 /// Returns the parties that the key of an alert names.
 pub fn parties_of(alert: &Alert) -> Vec<String> {
     let mut parties = Vec::new();
-    for (_, value) in alert.key.iter().filter(|(name, _)| PARTY_NAMES.contains(&&**name)) {
+    for (_, value) in alert.key.iter().filter(|(name, _)| names_party(name)) {
         // `owners` is a list.
         match serde_json::from_str::<Vec<String>>(value) {
             Ok(list) => parties.extend(list),
@@ -126,6 +126,11 @@ pub fn parties_of(alert: &Alert) -> Vec<String> {
     parties.sort_unstable();
     parties.dedup();
     parties
+}
+
+/// Returns whether this name in the key of an alert names a party, not the subject of what the party did.
+pub fn names_party(name: &str) -> bool {
+    PARTY_NAMES.contains(&name)
 }
 
 /// The names in the keys of scenarios that name a party.

@@ -6,7 +6,7 @@ mod case;
 mod states;
 
 pub use actor::Actor;
-pub use alert::{AlertRecord, parties_of};
+pub use alert::{AlertRecord, names_party, parties_of};
 pub(crate) use alert::{StoredAlert, alert_identity, group_of, key_json};
 pub use case::{ActionAuthor, ActionRecord, Case, Disposition};
 pub use states::{ActionKind, CaseState, StateTransition, TRANSITIONS, allowed_actions, next_state};

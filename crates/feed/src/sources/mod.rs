@@ -7,8 +7,10 @@
 //! | `open`, `head` | files: plain, compressed, captures; their first bytes, for blocks that begin further on |
 //! | `folder`, `growth` | directories whose files come while a feed runs |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
+//! | `archive` | the bytes behind an event, read again |
 //! | `link`, `stats` | whether a feed is there, and its figures |
 
+pub mod archive;
 pub mod content;
 pub mod detect;
 pub mod folder;

@@ -551,11 +551,16 @@ pub fn unpack(file: File) -> std::io::Result<Box<dyn Read>> {
     let mut magic = [0; 4];
     let magic_length = file.read_at(&mut magic, 0)?;
     Ok(match magic {
-        _ if magic_length < 4 => Box::new(file),
+        _ if !is_packed(&magic[..magic_length]) => Box::new(file),
         ZST => Box::new(zstd::Decoder::new(file)?),
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(file))),
         _ => Box::new(file),
     })
+}
+
+/// Returns whether a file with these first four bytes is compressed.
+pub fn is_packed(magic: &[u8]) -> bool {
+    magic.len() >= 4 && (magic.starts_with(&GZ) || magic.starts_with(&ZST))
 }
 
 /// A hash with this prefix identifies a source by its first message.

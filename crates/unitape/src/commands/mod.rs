@@ -11,6 +11,7 @@ pub mod consolidate;
 pub mod decode;
 pub mod demo;
 pub mod doctor;
+mod evidence;
 pub mod fx;
 pub mod generate;
 pub mod get;

@@ -1,10 +1,19 @@
 //! `unitape watch`: surveillance over events.
 
+mod detail;
+mod line;
+mod list;
+mod page;
+mod replay_output;
+mod show;
+mod timeline;
+
+use self::line::AlertPrinter;
+use self::replay_output::ReplayOutput;
 use super::range_args::{self, OutputArgs, SelectionArgs, unknown_names};
 use super::read_args::{self, ReadArgs};
 use crate::output::{
-    self, CommandFailure, CommandOutcome, Destination, escape_line, grouped, note, open_file, read_text, say,
-    say_to,
+    self, CommandFailure, CommandOutcome, Destination, grouped, note, open_file, read_text, say, say_to,
 };
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +23,7 @@ use std::sync::atomic::Ordering;
 use unitape_query::EventSelection;
 use unitape_run::surveil::{LiveControl, LiveReport, SurveilOutcome, Surveillance, watch_live};
 use unitape_watch::{
-    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, WatchCalendar, replay_jsonl,
+    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, WatchCalendar, replay_cases,
 };
 
 /// Arguments.
@@ -67,6 +76,9 @@ Exit code 3: the tape is damaged, its names are lost, the watch was blind for a 
   unitape watch replay vectors/watch/spoofing.jsonl --json
   unitape watch replay tape --scenario wash_trade --params '{\"window_ms\": 30000}' --json
   unitape watch replay tape --since 2026-03-02T14:30 --until 2026-03-02T15:00
+  unitape watch replay vectors/watch/spoofing.jsonl --scenario spoofing --case SPOOF-P1 --timeline
+
+--case runs the named cases of a file alone. --timeline prints the events in lines instead of alert lines: time since the first event, seq, kind, party, fields. A line marked ==> follows the event that completed an alert. The margin of each event has the numbers of the alerts that name it as evidence. A timeline is text: --json is refused with it. It has 2000 events at most; --limit N makes that N.
 
 --from, --to, --since, --until, --symbols, --venue and --kind select events of a tape, as with `unitape tape cat`. The scenarios see the selected events alone: they do not know orders, prices and references before them. --limit ends the output after N alerts.
 
@@ -83,6 +95,39 @@ A tape is compared with its checksums as it is read. Exit code 3 when it is dama
         #[command(flatten)]
         replay: Box<ReplayArgs>,
     },
+    /// List the alerts of an alert tape
+    #[command(after_help = "Examples:
+  unitape watch list alerts
+  unitape watch list alerts --scenario spoofing --since 2026-03-02T14:30 --key owner=ACME
+  unitape watch list alerts --csv -o alerts.csv
+
+ALERTS is what `unitape watch run TAPE --alerts ALERTS` writes. The number of an alert is its number on that tape: give it to `unitape watch show`. `who` has the parties in the key of the alert, `what` the rest of the key, and `detail` the values that tell the most. --key, --venue and --symbols select by the key; of several values for one name, one must be there.
+
+With --json each alert is one object, as `unitape watch replay` prints it, with number, trigger_position, source_tape, rule_version and params_hash. --csv has key and detail as JSON. A part of the tape that the watch has not seen, and a cut of the tape behind an alert, is a note on stderr, and with --json an object with the action `blind` or `source_cut`.
+
+Exit code 3 when the alert tape is damaged; the alerts before the damage are printed.")]
+    List(list::ListArgs),
+    /// Show an alert: its rule, its values, its evidence with source bytes, and the book before and after
+    #[command(after_help = "Examples:
+  unitape watch show alerts 1 --tape tape
+  unitape watch show alerts 1 --tape tape --sources day
+  unitape watch show alerts 1 --tape tape --params '{\"min_ratio\": 10}' --json
+
+--tape is the tape that was watched; the alert names its id. --sources is the directory with the files that the tape was made of. Bytes are printed only if the file has the hash that the tape has of it.
+
+The parameters are printed if the alert has the hash of the defaults, or of those in --params: give it what the watch was given.
+
+Exit code 3 when evidence is not on the tape any more, when a source file is missing or has changed, when a tape is damaged, or when it is not the tape of the alert.")]
+    Show(show::ShowArgs),
+    /// Print the generated part of a scenario's page
+    #[command(hide = true)]
+    Page {
+        /// The scenario
+        id: String,
+        /// Files with cases: the first case that expects an alert becomes the example
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
     /// List the scenarios, with their exact definitions and the regulations they implement
     #[command(after_help = "Example:\n  unitape watch scenarios")]
     Scenarios {
@@ -97,9 +142,15 @@ A tape is compared with its checksums as it is read. Exit code 3 when it is dama
 #[command(
     mut_arg("schema", |arg| arg.hide(true)),
     mut_arg("csv", |arg| arg.hide(true)),
-    mut_arg("limit", |arg| arg.help("Print at most N alerts"))
+    mut_arg("limit", |arg| arg.help("Print at most N alerts; with --timeline, N events [default: all; with --timeline 2000]"))
 )]
 struct ReplayArgs {
+    /// Run only the case with this id, of a file with cases; may be repeated
+    #[arg(long, value_name = "ID")]
+    case: Vec<String>,
+    /// Print a timeline of the events with the alerts, instead of alert lines
+    #[arg(long)]
+    timeline: bool,
     #[command(flatten)]
     select: SelectionArgs,
     #[command(flatten)]
@@ -128,6 +179,9 @@ impl ReplayArgs {
         let refusal = match () {
             () if !self.select.schema.is_empty() => {
                 "--schema prints rows, and scenarios read events: use --kind, or `unitape tape cat --schema`"
+            }
+            () if self.timeline && self.output.json => {
+                "--timeline is text for people: use --json without it, or `unitape tape cat --json` for the events"
             }
             () if self.output.csv => "--csv prints rows, and alerts have none: use --json",
             () => return Ok(()),
@@ -181,7 +235,10 @@ pub fn run(args: WatchArgs) -> output::Result {
         WatchCommand::Replay { input, scenarios, replay } => {
             replay.check()?;
             let scenarios = scenarios.parse()?;
-            if input.is_dir() {
+            if input.is_dir() && !replay.case.is_empty() {
+                let message = "--case chooses from a file with cases, and this is a tape";
+                Err(CommandFailure::Usage(format!("{}: {message}", input.display())))
+            } else if input.is_dir() {
                 replay_tape(&input, &scenarios, &replay)
             } else if replay.selects_all() {
                 replay_lines(&input, &scenarios, &replay)
@@ -192,7 +249,10 @@ pub fn run(args: WatchArgs) -> output::Result {
                 Err(CommandFailure::Usage(message))
             }
         }
+        WatchCommand::List(args) => list::run(&args),
+        WatchCommand::Show(args) => show::run(&args),
         WatchCommand::Scenarios { json } => scenarios(json),
+        WatchCommand::Page { id, files } => page::print_page(&id, &files),
     }
 }
 
@@ -238,10 +298,11 @@ fn run_live(
     };
     let mut out = output::stdout();
     let mut line = Vec::new();
+    let mut printer = AlertPrinter::new(selection, json);
     let report = watch_live(tape, alerts, selection, read.options(), &control, |alert, is_new| {
         if is_new {
             line.clear();
-            write_alert(&mut line, alert, None, json);
+            printer.write(&mut line, alert, None);
             out.write_all(&line)?;
             out.flush()?;
         }
@@ -295,6 +356,7 @@ fn run_live(
 /// Writes alerts, as many as are asked for at most.
 struct AlertLines {
     line: Vec<u8>,
+    printer: AlertPrinter,
     json: bool,
     left: u64,
     out: Destination,
@@ -302,10 +364,11 @@ struct AlertLines {
 
 impl AlertLines {
     /// Opens the destination that the options name.
-    fn open(replay: &ReplayArgs) -> Result<Self, CommandFailure> {
+    fn open(replay: &ReplayArgs, selection: &ScenarioSelection) -> Result<Self, CommandFailure> {
         let OutputArgs { json, file, .. } = &replay.output;
         let left = replay.select.limit.unwrap_or(u64::MAX);
-        Ok(Self { line: Vec::new(), json: *json, left, out: Destination::open(file.as_deref())? })
+        let printer = AlertPrinter::new(selection, *json);
+        Ok(Self { line: Vec::new(), printer, json: *json, left, out: Destination::open(file.as_deref())? })
     }
 
     /// Writes an alert, of this case if it has one.
@@ -315,7 +378,7 @@ impl AlertLines {
         }
         self.left -= 1;
         self.line.clear();
-        write_alert(&mut self.line, alert, case, self.json);
+        self.printer.write(&mut self.line, alert, case);
         self.out.write_all(&self.line)
     }
 
@@ -334,10 +397,20 @@ fn replay_lines(path: &Path, selection: &ScenarioSelection, replay: &ReplayArgs)
     } else {
         Box::new(BufReader::with_capacity(1 << 16, open_file(path)?))
     };
-    let mut lines = AlertLines::open(replay)?;
+    let mut output = ReplayOutput::open(replay, selection)?;
     let label = path.display().to_string();
-    let replayed = replay_jsonl(input, &label, selection, |alert, case| lines.write(alert, case))?;
-    lines.finish(&replayed)?;
+    let replayed = match &mut output {
+        ReplayOutput::Alerts(lines) => replay_cases(input, &label, selection, &replay.case, lines),
+        ReplayOutput::Timeline { writer, .. } => replay_cases(input, &label, selection, &replay.case, writer),
+    };
+    let replayed = match replayed {
+        Ok(replayed) => replayed,
+        Err(error) => {
+            output.flush_incomplete()?;
+            return Err(error.into());
+        }
+    };
+    output.finish(&replayed)?;
     if replayed.bookkeeping > 0 {
         let n = grouped(replayed.bookkeeping);
         note!("{n} lines of a tape's account passed over (define, source, progress, quarantine)");
@@ -440,13 +513,16 @@ fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
 fn replay_tape(dir: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -> output::Result {
     let events = replay.events()?;
     output::print_hot_notice(dir);
-    let mut lines = AlertLines::open(replay)?;
-    let watched = replay_part(dir, selection, &events, replay.read, |alert| Ok(lines.write(alert, None)?));
-    // Also the alerts of the events before damage.
-    lines.out.flush()?;
-    let watched = watched?;
+    let mut output = ReplayOutput::open(replay, selection)?;
+    let watched = match replay_part(dir, selection, &events, replay.read, &mut output) {
+        Ok(watched) => watched,
+        Err(failure) => {
+            output.flush_incomplete()?;
+            return Err(failure);
+        }
+    };
     let replayed = watched.summary();
-    lines.finish(&replayed)?;
+    output.finish(&replayed)?;
     if !replay.output.json {
         print_counters(&replayed)?;
     }
@@ -490,7 +566,7 @@ fn replay_part(
     selection: &ScenarioSelection,
     events: &EventSelection,
     read: ReadArgs,
-    mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
+    output: &mut ReplayOutput,
 ) -> Result<Surveillance, CommandFailure> {
     let mut surveillance = Surveillance::open(dir, selection, events, read.options())?;
     if events.range.from.is_none() && !surveillance.is_complete() {
@@ -502,8 +578,16 @@ fn replay_part(
         range_args::print_removed(&events.range, surveillance.follower());
     }
     loop {
-        match surveillance.step()? {
-            SurveilOutcome::Frame(alerts) => alerts.iter().try_for_each(&mut sink)?,
+        let outcome = match output {
+            ReplayOutput::Alerts(_) => surveillance.step()?,
+            ReplayOutput::Timeline { writer, .. } => surveillance.step_observed(|event, seq, names| {
+                writer.add_event(event, seq, names.dictionary(), names);
+            })?,
+        };
+        match outcome {
+            SurveilOutcome::Frame(alerts) => {
+                alerts.iter().try_for_each(|alert| output.write_alert(alert))?;
+            }
             SurveilOutcome::AtEnd => return Ok(surveillance),
             // The scenarios have seen events that the tape does not have any more.
             SurveilOutcome::Rewound { from, to } => {
@@ -511,25 +595,6 @@ fn replay_part(
             }
         }
     }
-}
-
-fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool) {
-    if json {
-        alert.write_json(line, case);
-    } else {
-        let case = case.map(|c| format!("{c}: ")).unwrap_or_default();
-        let key: Vec<String> = alert.key.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        let time_text = super::tape::utc(alert.ts.0);
-        let text = format!(
-            "{case}{time_text}  {}  {}  event {}  {}",
-            alert.scenario,
-            key.join(", "),
-            alert.trigger_seq,
-            alert.detail
-        );
-        line.extend_from_slice(escape_line(&text).as_bytes());
-    }
-    line.push(b'\n');
 }
 
 fn scenarios(json: bool) -> output::Result {

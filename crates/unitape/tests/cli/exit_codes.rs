@@ -89,6 +89,11 @@ fn a_wrong_call_is_2() {
          unitape watch replay ev.jsonl --params {\"wash_trade\":{\"window_ms\":\"x\"}}
          unitape watch replay ev.jsonl --scenario spoofing --params {\"nope\":1}
          unitape watch replay
+         unitape watch list t --scenario nope
+         unitape watch list t --key nope=1
+         unitape watch list t --since noon
+         unitape watch show t
+         unitape watch show t x --tape t
          unitape book show t --basis nope
          unitape book show t --at nope
          unitape book show t --at 1 --follow
@@ -182,6 +187,9 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape breaker list --control missing
          unitape watch replay missing
          unitape watch replay dir
+         unitape watch list missing
+         unitape watch list t
+         unitape watch show t 1 --tape t
          unitape watch replay ev.jsonl --params missing.toml
          unitape watch replay ev.jsonl --params wrong.toml
          unitape watch replay ev.jsonl --params dir

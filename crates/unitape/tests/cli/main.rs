@@ -77,3 +77,5 @@ mod times;
 mod watch;
 mod watch_planted;
 mod watch_run;
+mod watch_scenes;
+mod watch_show;

@@ -108,7 +108,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 52] = [
+    ran(&["watch", "run", "h", "--alerts", "ha", "--until-end"]).code(0);
+    let table: [&[&str]; 55] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -140,7 +141,12 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["watch", "replay", "h"],
         &["watch", "replay", &name],
         &["watch", "replay", "h", "--scenario", &missing],
+        &["watch", "list", "ha"],
+        &["watch", "list", "ha", "--scenario", &missing],
+        &["watch", "show", "ha", "1", "--tape", "h", "--sources", "."],
         &["watch", "replay", "h", "--params", &params],
+        &["watch", "replay", "h", "--timeline"],
+        &["watch", "replay", &name, "--case", &missing],
         &["store", "scan", "hs"],
         &["store", "scan", "hs", "--symbols", &missing],
         &["store", "scan", "hs", "--schema", "bbo"],
@@ -283,8 +289,15 @@ const PRINTS: &str = "
     fx book quotes --json
     watch replay t
     watch replay alert.jsonl --json
+    watch replay alert.jsonl --timeline
+    watch replay t --timeline
     watch run t --alerts alerts --until-end
     watch run t --alerts alerts --until-end --json
+    watch list wa
+    watch list wa --json
+    watch list wa --csv
+    watch show wa 1 --tape w
+    watch show wa 1 --tape w --json
     watch scenarios
     watch scenarios --json
     user add --help

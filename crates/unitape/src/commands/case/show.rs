@@ -2,15 +2,14 @@
 
 use super::act::action_json;
 use super::list::{case_json, case_line, event_json};
-use crate::commands::book::ladder;
+use crate::commands::evidence::{books_json, evidence_line_json, print_books, print_evidence_line};
 use crate::commands::read_args::{self, ReadArgs};
 use crate::commands::tape::{readable, utc};
 use crate::output::{self, CommandFailure, CommandOutcome, note, say_to};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
-use unitape_book::PriceLevel;
-use unitape_case::evidence::{AlertEvidence, BookDepthRecord, EvidenceTape};
+use unitape_case::evidence::{AlertEvidence, EvidenceTape};
 use unitape_case::{ActionRecord, AlertRecord, Case, CaseStore};
 use unitape_tape::TapeId;
 
@@ -178,14 +177,7 @@ impl ShownAlert {
         let key: serde_json::Map<String, Value> =
             alert.key.iter().map(|(name, value)| (name.to_string(), value.as_str().into())).collect();
         let events: Vec<Value> = match &self.evidence {
-            Some(evidence) => evidence.events.iter().map(|line| {
-                let mut value = json!({ "seq": line.seq, "position": line.position.map(|position| position.0) });
-                match &line.event {
-                    Ok(event) => value["event"] = event_json(&event.json),
-                    Err(reason) => value["missing"] = reason.as_str().into(),
-                }
-                value
-            }).collect(),
+            Some(evidence) => evidence.events.iter().map(evidence_line_json).collect(),
             None => alert.evidence().iter().map(|event| {
                 json!({ "seq": event.seq, "position": event.position.map(|position| position.0) })
             }).collect(),
@@ -198,8 +190,7 @@ impl ShownAlert {
             "evidence": events,
         });
         if let Some(evidence) = &self.evidence {
-            let books = |books: &[BookDepthRecord]| books.iter().map(book_json).collect::<Vec<_>>();
-            value["books"] = json!({ "before": books(&evidence.before), "after": books(&evidence.after) });
+            value["books"] = books_json(evidence);
             value["without_books"] = evidence.without_books.clone().into();
         }
         value
@@ -229,42 +220,11 @@ impl ShownAlert {
             return Ok(());
         };
         for line in &evidence.events {
-            match &line.event {
-                Ok(event) => {
-                    // Escaped already.
-                    out.write_all(&readable(event.json.as_bytes()))?;
-                    out.write_all(b"\n")?;
-                }
-                Err(reason) => say_to!(*out, "{:>9}  {reason}", line.seq),
-            }
+            print_evidence_line(out, line)?;
         }
-        for (moment, books) in [("before", &evidence.before), ("after", &evidence.after)] {
-            for book in books {
-                let BookDepthRecord { venue, instr, basis, bids, asks } = book;
-                say_to!(*out, "book {moment} event {}: {instr} at {venue}, from {basis}", alert.trigger_seq);
-                let orders = |_, level: &PriceLevel| level.orders.map(|n| n.to_string()).unwrap_or_default();
-                ladder::print(out, [bids, asks], [bids.len(), asks.len()], orders)?;
-            }
-        }
-        if let Some(no_book_reason) = &evidence.without_books {
-            say_to!(*out, "no book: {no_book_reason}");
-        }
+        print_books(out, alert.trigger_seq, evidence)?;
         Ok(())
     }
-}
-
-fn book_json(book: &BookDepthRecord) -> Value {
-    let level = |level: &PriceLevel| {
-        let mut value = json!({ "px": level.px.to_string(), "qty": level.qty.to_string() });
-        if let Some(orders) = level.orders {
-            value["orders"] = orders.into();
-        }
-        value
-    };
-    let side = |levels: &[PriceLevel]| levels.iter().map(level).collect::<Vec<_>>();
-    json!({
-        "venue": book.venue, "instr": book.instr, "basis": book.basis, "bids": side(&book.bids), "asks": side(&book.asks),
-    })
 }
 
 fn history_line(action: &ActionRecord) -> String {
