@@ -12,7 +12,7 @@
 use crate::Error;
 use crate::alert_reader::{AlertReader, AlertTapeContent, BLIND, SOURCE_CUT};
 use crate::derived_tape::{DerivedContent, DerivedPoint, DerivedTape, DerivedTotals, derived_id};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_model::{Event, EventField, EventKind, EventValue, NameKind, Position, Refusal, UnixNanos};
 use unitape_tape::{LineagePoint, ReadOptions, Reader, TapeId};
@@ -30,8 +30,8 @@ pub struct AlertTape {
 /// The alerts that an alert tape has from earlier watches, whose source may not give them any more.
 #[derive(Debug, Default)]
 pub struct AdoptedAlerts {
-    /// Position of the event, time, scenario, and key as JSON.
-    alerts: BTreeSet<(Option<Position>, i64, String, Vec<u8>)>,
+    /// The number of alerts with one identity: one event can cause several.
+    alerts: BTreeMap<AlertIdentity, u32>,
     /// The detail of the last control `blind`.
     blind: Option<String>,
     /// The last cut of the source that has a control `source_cut`.
@@ -54,9 +54,16 @@ pub struct WatchNote {
 }
 
 impl AdoptedAlerts {
-    /// Returns whether the tape has this alert already.
-    pub fn has(&self, alert: &Alert) -> bool {
-        self.alerts.contains(&identity(alert))
+    /// Removes the alerts that the tape has from the alerts of one event.
+    pub fn remove_written(&self, alerts: &mut Vec<Alert>) {
+        let mut counts: BTreeMap<AlertIdentity, u32> = BTreeMap::new();
+        alerts.retain(|alert| {
+            let key = identity(alert);
+            let written = self.alerts.get(&key).copied().unwrap_or(0);
+            let count = counts.entry(key).or_default();
+            *count += 1;
+            *count > written
+        });
     }
 
     /// Returns the time of the last alert.
@@ -113,8 +120,10 @@ impl WatchNote {
     }
 }
 
-/// Returns the fields that make two alerts the same.
-fn identity(alert: &Alert) -> (Option<Position>, i64, String, Vec<u8>) {
+/// The fields that make two alerts the same: position of the event, time, scenario, and key as JSON.
+type AlertIdentity = (Option<Position>, i64, String, Vec<u8>);
+
+fn identity(alert: &Alert) -> AlertIdentity {
     let mut key = Vec::new();
     alert.write_key(&mut key);
     (alert.position, alert.ts.0, alert.scenario.to_string(), key)
@@ -193,7 +202,7 @@ impl AlertTape {
             let alert = &recorded.alert;
             adopted.last_cause = adopted.last_cause.max(alert.position);
             adopted.last_ts = alert.ts;
-            adopted.alerts.insert(identity(alert));
+            *adopted.alerts.entry(identity(alert)).or_default() += 1;
         })?;
         Ok(adopted)
     }

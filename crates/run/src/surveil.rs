@@ -497,7 +497,7 @@ impl LiveWatch {
     /// Writes the alerts of the last event that were not taken over.
     fn write_others(&mut self) -> Result<bool, Error> {
         if let Some(adoption) = &self.adoption {
-            self.surveillance.alerts.retain(|alert| !adoption.adopted.has(alert));
+            adoption.adopted.remove_written(&mut self.surveillance.alerts);
         }
         self.tape.write_alerts(&self.surveillance.alerts)
     }

@@ -28,7 +28,7 @@ use unitape_model::{
 use unitape_run::address::TapeRangeBound;
 use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{Cursor, ReadOptions, TapeId, TapeManifest};
-use unitape_watch::RecordedAlert;
+use unitape_watch::{Alert, RecordedAlert};
 
 /// What is ingested, and how.
 pub struct IngestOptions<'a> {
@@ -177,6 +177,9 @@ struct AlertIngest {
     cursor: AlertTapeCursor,
     named_cursor: Cursor,
     now: i64,
+    /// The position of the last event that caused alerts, and the numbers of these alerts.
+    last_trigger: Option<u64>,
+    last_alerts: Vec<u64>,
 }
 
 impl AlertIngest {
@@ -206,6 +209,7 @@ impl AlertIngest {
                 (row, AlertTapeCursor { position: 0, last: None, passed_over: 0 })
             }
         };
+        let (last_trigger, last_alerts) = writer.last_alerts_of(row)?;
         writer.commit()?;
         check_identity(dir, &cursor, options.read)?;
         if cursor.position > 0 {
@@ -217,7 +221,18 @@ impl AlertIngest {
         }
         let id: String = store.id()?[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let named_cursor = Cursor::open(dir, &format!("case-{id}"))?;
-        Ok(Self { dir: dir.to_owned(), source, follower, names, row, cursor, named_cursor, now: 0 })
+        Ok(Self {
+            dir: dir.to_owned(),
+            source,
+            follower,
+            names,
+            row,
+            cursor,
+            named_cursor,
+            now: 0,
+            last_trigger,
+            last_alerts,
+        })
     }
 
     /// Stores what one transaction takes, and returns it.
@@ -351,7 +366,7 @@ impl AlertIngest {
     }
 
     fn store_content(
-        &self,
+        &mut self,
         writer: &mut CaseWriter<'_>,
         content: FrameContent,
         position: Position,
@@ -387,21 +402,45 @@ impl AlertIngest {
         Ok(())
     }
 
+    /// Looks for an alert in the database. Returns its identity with its number and case, if it is there.
+    ///
+    /// One event can cause several alerts with one scenario and one key. They differ by their order.
+    fn find_alert(
+        &mut self,
+        writer: &CaseWriter<'_>,
+        alert: &Alert,
+    ) -> Result<([u8; 32], Option<(u64, u64)>), Error> {
+        let trigger = alert.position.map(|position| position.0);
+        if trigger.is_none() || trigger != self.last_trigger {
+            self.last_alerts.clear();
+        }
+        self.last_trigger = trigger;
+        let mut occurrence = 0;
+        loop {
+            let identity = alert_identity(self.source.0, alert, occurrence);
+            match writer.find_alert(&identity)? {
+                Some((number, _)) if self.last_alerts.contains(&number) => occurrence += 1,
+                row => return Ok((identity, row)),
+            }
+        }
+    }
+
     fn store_alert(
-        &self,
+        &mut self,
         writer: &mut CaseWriter<'_>,
         recorded: RecordedAlert,
         position: Position,
         options: &IngestOptions<'_>,
     ) -> Result<IngestedAlert, Error> {
         let alert = &recorded.alert;
-        let identity = alert_identity(self.source.0, alert);
+        let (identity, stored) = self.find_alert(writer, alert)?;
         let action = NewAction {
             tape: Some(self.row),
             position: Some(position.0),
             ..NewAction::new(ActionKind::Alert, self.now)
         };
-        if let Some((number, case)) = writer.find_alert(&identity)? {
+        if let Some((number, case)) = stored {
+            self.last_alerts.push(number);
             let state = writer.count_again(number, case, self.now)?;
             let rules = rules_json(&recorded);
             writer.append(&NewAction {
@@ -434,6 +473,7 @@ impl AlertIngest {
         let new =
             NewAlert { case, identity, source: &source, recorded: &recorded, key: &key, tape, position };
         let (number, digest) = writer.add_alert(&new, state, self.now)?;
+        self.last_alerts.push(number);
         writer.append(&NewAction {
             case: Some(case),
             state: Some(state),

@@ -72,8 +72,8 @@ pub(crate) fn key_json(alert: &Alert) -> String {
 }
 
 /// Returns what makes two alerts the same one: source tape, trigger, scenario and key, whatever the parameters and the order of
-/// the key were.
-pub(crate) fn alert_identity(source: u128, alert: &Alert) -> [u8; 32] {
+/// the key were. `occurrence` counts from 0 the alerts of one event that have the same scenario and key.
+pub(crate) fn alert_identity(source: u128, alert: &Alert, occurrence: u32) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hash_part(&mut hasher, b"unitape alert");
     hash_part(&mut hasher, &source.to_le_bytes());
@@ -84,6 +84,9 @@ pub(crate) fn alert_identity(source: u128, alert: &Alert) -> [u8; 32] {
     hash_part(&mut hasher, kind);
     hash_part(&mut hasher, &trigger.to_le_bytes());
     put_scenario_and_key(&mut hasher, alert);
+    if occurrence > 0 {
+        hash_part(&mut hasher, &occurrence.to_le_bytes());
+    }
     *hasher.finalize().as_bytes()
 }
 
@@ -152,14 +155,14 @@ mod tests {
     #[test]
     fn the_order_of_a_key_does_not_matter_and_where_a_name_ends_does() {
         let (a, b) = (alert(&[("owner", "A"), ("instr", "X")]), alert(&[("instr", "X"), ("owner", "A")]));
-        assert_eq!(alert_identity(1, &a), alert_identity(1, &b));
+        assert_eq!(alert_identity(1, &a, 0), alert_identity(1, &b, 0));
         assert_eq!(group_of(&a, "2026-03-02"), group_of(&b, "2026-03-02"));
         let c = alert(&[("owner", "AX"), ("instr", "")]);
-        assert_ne!(alert_identity(1, &a), alert_identity(1, &c));
-        assert_ne!(alert_identity(1, &a), alert_identity(2, &a));
+        assert_ne!(alert_identity(1, &a, 0), alert_identity(1, &c, 0));
+        assert_ne!(alert_identity(1, &a, 0), alert_identity(2, &a, 0));
         assert_ne!(group_of(&a, "2026-03-02"), group_of(&a, "2026-03-03"));
         let without_position = Alert { position: None, trigger_seq: 64, ..a.clone() };
-        assert_ne!(alert_identity(1, &a), alert_identity(1, &without_position));
+        assert_ne!(alert_identity(1, &a, 0), alert_identity(1, &without_position, 0));
     }
 
     #[test]

@@ -159,6 +159,29 @@ impl CaseWriter<'_> {
         row.map_err(|e| self.error(e))
     }
 
+    /// Returns the alerts of the last event that caused alerts on an alert tape, as far as they were read: the position of
+    /// that event on the source, and the numbers of the alerts.
+    pub fn last_alerts_of(&self, tape: i64) -> Result<(Option<u64>, Vec<u64>), Error> {
+        let read = || -> rusqlite::Result<_> {
+            let sql = "SELECT alert.id, trigger_position FROM action JOIN alert ON alert.id = alert_id \
+                       WHERE action.tape_id = ?1 AND kind IN (?2, ?3) ORDER BY action.id DESC";
+            let kinds = [ActionKind::Alert, ActionKind::SeenAgain].map(ActionKind::name);
+            let mut statement = self.transaction.prepare(sql)?;
+            let mut rows = statement.query(params![tape, kinds[0], kinds[1]])?;
+            let (mut trigger, mut numbers) = (None, Vec::new());
+            while let Some(row) = rows.next()? {
+                let position = row.get::<_, Option<i64>>(1)?.map(|position| position as u64);
+                if !numbers.is_empty() && position != trigger {
+                    break;
+                }
+                trigger = position;
+                numbers.push(row.get::<_, i64>(0)? as u64);
+            }
+            Ok((trigger, numbers))
+        };
+        read().map_err(|e| self.error(e))
+    }
+
     /// Opens a case with its first alert, which the caller then adds, and returns its number.
     pub fn open(
         &self,

@@ -110,6 +110,25 @@ fn an_alert_that_other_parameters_raise_again_is_seen_again() {
     assert!(audit::verify(&store).unwrap().is_intact());
 }
 
+/// A debit can complete the alerts of several credits to one account: the second one was counted as seen again.
+#[test]
+fn alerts_of_one_event_with_one_key_are_all_stored() {
+    let mut alerts: Vec<Alert> = (1..=254).map(|n| alert(&format!("OWNER-{n}"), n, NOON)).collect();
+    alerts.extend((0..4).map(|_| alert("ACME", 300, NOON)));
+    let (whole, parts) = (Sample::new(&alerts), Sample::new(&alerts));
+    let totals = whole.ingest().unwrap().totals;
+    assert_eq!((totals.alerts, totals.cases, totals.seen_again), (258, 255, 0));
+    // The first transaction ends between two of the four.
+    while parts.ingest_until(&parts.alerts(), IngestEnd::Now).unwrap().totals.alerts > 0 {}
+    assert_eq!(rows(&whole), rows(&parts));
+    let replayed = whole.dir.path().join("replayed");
+    let again: Vec<Alert> = (0..5).map(|_| alert("ACME", 300, NOON)).collect();
+    write_alerts(&replayed, TapeId(7), &ScenarioSelection::of(&["spoofing"]), &again);
+    let totals = whole.ingest_from(&replayed).unwrap().totals;
+    assert_eq!((totals.alerts, totals.cases, totals.seen_again), (1, 0, 4));
+    assert!(audit::verify(&whole.store()).unwrap().is_intact());
+}
+
 #[test]
 fn an_alert_after_the_close_opens_the_next_case_and_one_before_it_withdraws_the_proposal() {
     let sample = Sample::new(&[alert("ACME", 1, NOON)]);
