@@ -337,3 +337,25 @@ const KEY_FIELDS: [(EventField, &str, NameKind); 3] = [
 ];
 
 const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios, parameters or calendar" };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One event can complete two alerts with one key. A tape that has one of them lacks the other.
+    #[test]
+    fn an_adopted_alert_hides_one_alert_and_not_its_twin() {
+        let key = vec![("acct".into(), "A".to_owned())];
+        let (scenario, ts) = ("payments_passthrough".into(), UnixNanos(5));
+        let position = Some(Position(64));
+        let detail = serde_json::Value::Null;
+        let alert = Alert { scenario, ts, trigger_seq: 7, position, key, detail };
+        let mut adopted = AdoptedAlerts::default();
+        adopted.alerts.insert(identity(&alert), 1);
+        let mut alerts = vec![alert.clone(), alert];
+        adopted.remove_written(&mut alerts);
+        assert_eq!(alerts.len(), 1);
+        adopted.remove_written(&mut alerts);
+        assert!(alerts.is_empty());
+    }
+}
