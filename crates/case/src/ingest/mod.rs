@@ -402,14 +402,9 @@ impl AlertIngest {
         Ok(())
     }
 
-    /// Looks for an alert in the database. Returns its identity with its number and case, if it is there.
-    ///
-    /// One event can cause several alerts with one scenario and one key. They differ by their order.
-    fn find_alert(
-        &mut self,
-        writer: &CaseWriter<'_>,
-        alert: &Alert,
-    ) -> Result<([u8; 32], Option<(u64, u64)>), Error> {
+    /// Returns the identity of the next alert. One event can cause several alerts with one scenario and one key; they
+    /// differ by their order.
+    fn next_identity(&mut self, writer: &CaseWriter<'_>, alert: &Alert) -> Result<[u8; 32], Error> {
         let trigger = alert.position.map(|position| position.0);
         if trigger.is_none() || trigger != self.last_trigger {
             self.last_alerts.clear();
@@ -420,7 +415,7 @@ impl AlertIngest {
             let identity = alert_identity(self.source.0, alert, occurrence);
             match writer.find_alert(&identity)? {
                 Some((number, _)) if self.last_alerts.contains(&number) => occurrence += 1,
-                row => return Ok((identity, row)),
+                _ => return Ok(identity),
             }
         }
     }
@@ -433,13 +428,13 @@ impl AlertIngest {
         options: &IngestOptions<'_>,
     ) -> Result<IngestedAlert, Error> {
         let alert = &recorded.alert;
-        let (identity, stored) = self.find_alert(writer, alert)?;
+        let identity = self.next_identity(writer, alert)?;
         let action = NewAction {
             tape: Some(self.row),
             position: Some(position.0),
             ..NewAction::new(ActionKind::Alert, self.now)
         };
-        if let Some((number, case)) = stored {
+        if let Some((number, case)) = writer.find_alert(&identity)? {
             self.last_alerts.push(number);
             let state = writer.count_again(number, case, self.now)?;
             let rules = rules_json(&recorded);

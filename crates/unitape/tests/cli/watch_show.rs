@@ -108,7 +108,7 @@ fn csv_rows(text: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 /// The line of a source file that has this part.
-fn source_line<'t>(text: &'t str, seq_of_event: usize) -> &'t str {
+fn source_line(text: &str, seq_of_event: usize) -> &str {
     text.lines().filter(|line| line.contains(r#""rec": "event""#)).nth(seq_of_event - 1).unwrap()
 }
 
