@@ -4,6 +4,7 @@ mod detail;
 mod line;
 mod list;
 mod page;
+mod quality;
 mod replay_output;
 mod show;
 mod timeline;
@@ -119,6 +120,18 @@ The parameters are printed if the alert has the hash of the defaults, or of thos
 
 Exit code 3 when evidence is not on the tape any more, when a source file is missing or has changed, when a tape is damaged, or when it is not the tape of the alert.")]
     Show(show::ShowArgs),
+    /// Report the values that the scenarios need and that events lack, by field, kind, feed and mapping
+    #[command(after_help = "Examples:
+  unitape watch quality tape
+  unitape watch quality tape --scenario spoofing --scenario layering --since 2026-03-02 --until 2026-03-03
+  unitape watch quality tape --csv -o quality.csv
+
+A scenario cannot judge an event that lacks a value it needs: such events give no alert. Each row has the missing value, the kind of the events, the feed and the mapping that made them, how many such events there are, how many events of this kind the feed has, and the scenarios that needed the value. `ref.` before a field means the reference data of the instrument, `order` an order whose beginning is not there, `best price` a best price of the venue, `baseline` the usual values of earlier days. Events of a file have no feed.
+
+With --json each row is one object, with the number of events by scenario; the last line has the totals. --csv has the scenarios in one column, with blanks between them.
+
+Exit code 3 as for `unitape watch replay`; missing values alone do not change the exit code.")]
+    Quality(quality::QualityArgs),
     /// Print the generated part of a scenario's page
     #[command(hide = true)]
     Page {
@@ -252,6 +265,7 @@ pub fn run(args: WatchArgs) -> output::Result {
         WatchCommand::List(args) => list::run(&args),
         WatchCommand::Show(args) => show::run(&args),
         WatchCommand::Scenarios { json } => scenarios(json),
+        WatchCommand::Quality(args) => quality::run(args),
         WatchCommand::Page { id, files } => page::print_page(&id, &files),
     }
 }
@@ -527,11 +541,16 @@ fn replay_tape(dir: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -
         print_counters(&replayed)?;
     }
     explain(selection, &replayed);
+    finish_replay(&watched, dir)
+}
+
+/// Reports unknown names and flaws of the tape after a replay.
+fn finish_replay(watched: &Surveillance, dir: &Path) -> output::Result {
     if let Some(filter) = watched.filter() {
         let names = watched.watch().names.dictionary();
         unknown_names(filter.names(), names).for_each(|unknown| note!("unitape: {unknown}"));
     }
-    let outcome = match outcome_of_refused(&watched, dir) {
+    let outcome = match outcome_of_refused(watched, dir) {
         CommandOutcome::Clean if watched.is_complete() => CommandOutcome::Clean,
         _ => CommandOutcome::Flawed,
     };
@@ -568,15 +587,7 @@ fn replay_part(
     read: ReadArgs,
     output: &mut ReplayOutput,
 ) -> Result<Surveillance, CommandFailure> {
-    let mut surveillance = Surveillance::open(dir, selection, events, read.options())?;
-    if events.range.from.is_none() && !surveillance.is_complete() {
-        note!(
-            "unitape: retention has removed what is before event {}: the scenarios have not seen it",
-            grouped(surveillance.follower().reader().ordinal() + 1)
-        );
-    } else if !surveillance.is_complete() {
-        range_args::print_removed(&events.range, surveillance.follower());
-    }
+    let mut surveillance = open_part(dir, selection, events, read)?;
     loop {
         let outcome = match output {
             ReplayOutput::Alerts(_) => surveillance.step()?,
@@ -595,6 +606,25 @@ fn replay_part(
             }
         }
     }
+}
+
+/// Opens a part of a tape, and reports if retention has removed some of it.
+fn open_part(
+    dir: &Path,
+    selection: &ScenarioSelection,
+    events: &EventSelection,
+    read: ReadArgs,
+) -> Result<Surveillance, CommandFailure> {
+    let surveillance = Surveillance::open(dir, selection, events, read.options())?;
+    if events.range.from.is_none() && !surveillance.is_complete() {
+        note!(
+            "unitape: retention has removed what is before event {}: the scenarios have not seen it",
+            grouped(surveillance.follower().reader().ordinal() + 1)
+        );
+    } else if !surveillance.is_complete() {
+        range_args::print_removed(&events.range, surveillance.follower());
+    }
+    Ok(surveillance)
 }
 
 fn scenarios(json: bool) -> output::Result {

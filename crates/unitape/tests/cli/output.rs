@@ -109,7 +109,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
     ran(&["watch", "run", "h", "--alerts", "ha", "--until-end"]).code(0);
-    let table: [&[&str]; 57] = [
+    let table: [&[&str]; 59] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -141,6 +141,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["watch", "replay", "h"],
         &["watch", "replay", &name],
         &["watch", "replay", "h", "--scenario", &missing],
+        &["watch", "quality", "h"],
+        &["watch", "quality", &name],
         &["watch", "list", "ha"],
         &["watch", "list", "ha", "--scenario", &missing],
         &["watch", "show", "ha", "1", "--tape", "h", "--sources", "."],
@@ -293,6 +295,9 @@ const PRINTS: &str = "
     watch replay t --timeline
     watch run t --alerts alerts --until-end
     watch run t --alerts alerts --until-end --json
+    watch quality w
+    watch quality w --json
+    watch quality w --csv
     watch list wa
     watch list wa --json
     watch list wa --csv
@@ -441,8 +446,8 @@ fn no_paragraph_of_help_is_wrapped_in_the_source() {
 /// The verbs that begin a summary of a command.
 const VERBS: &[&str] = &[
     "Add", "Check", "Decode", "Disable", "Draw", "Follow", "Generate", "Get", "Give", "Halt", "Hand", "End",
-    "List", "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay", "Retry",
-    "Run", "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
+    "List", "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay", "Report",
+    "Retry", "Run", "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
 ];
 
 /// A reader that has seen enough: exit code 0 and not a word.

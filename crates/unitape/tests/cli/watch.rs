@@ -289,3 +289,34 @@ fn scenarios_are_listed() {
         assert!(parameter["unit"].as_str().is_some_and(|u| !u.is_empty()), "{parameter}");
     }
 }
+
+/// A match over midnight: by the calendar its two sides are in one session, by the dates in UTC in two.
+#[test]
+fn a_match_belongs_to_the_session_date_of_the_calendar() {
+    let dir = tempfile::tempdir().unwrap();
+    let midnight: i64 = 1_772_496_000_000_000_000; // 2026-03-03T00:00 UTC, 18:00 in Chicago
+    let line = |offset_ms: i64, kind: &str, oid: u32, side: &str, qty: u32, more: &str| {
+        let ts = midnight + offset_ms * 1_000_000;
+        format!(
+            r#"{{"ts":{ts},"kind":"{kind}","venue":"XCME","instr":"ES","oid":"{oid}","side":"{side}","px":"100","qty":"{qty}","owner":"A"{more}}}"#
+        )
+    };
+    let id = r#","match_id":"M1""#;
+    let lines = [
+        line(-100, "order_new", 1, "B", 50, ""),
+        line(-90, "order_new", 2, "S", 7, ""),
+        line(-50, "exec", 1, "B", 50, id),
+        line(50, "exec", 2, "S", 7, id),
+    ];
+    let input = file(dir.path(), "events.jsonl", lines.join("\n"));
+    let calendar = root().join("examples/calendar.csv");
+    let (wash, calendar) = (["--scenario", "wash_trade"], ["--calendar", calendar.to_str().unwrap()]);
+    assert_eq!(replay(&input, &wash).code(0).alerts().len(), 0);
+    let alerts = replay(&input, &[wash, calendar].concat()).code(0).alerts();
+    assert_eq!((alerts.len(), &alerts[0]["detail"]["arm"]), (1, &"self_match".into()));
+    let wrong =
+        file(dir.path(), "wrong.csv", "what,key,date,time,zone,value\nvenue,XCME,,25:00,America/Chicago,\n");
+    replay(&input, &["--calendar", wrong.to_str().unwrap()]).code(1).says(&["wrong.csv:2:", "25:00"]);
+    let gone = dir.path().join("gone.csv");
+    replay(&input, &["--calendar", gone.to_str().unwrap()]).code(1).says(&["gone.csv"]);
+}

@@ -230,8 +230,8 @@ fn snapshots(alerts: &Path) -> Vec<PathBuf> {
 }
 
 /// Puts a flow of orders onto a tape of small segments.
-fn consolidate_in_small_segments(dir: &Path, tape: &Path) {
-    let feed = common::orders_option("orders", &orders(dir, 21, 6_000));
+fn consolidate_in_small_segments(dir: &Path, tape: &Path, messages: u64) {
+    let feed = common::orders_option("orders", &orders(dir, 21, messages));
     run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])
         .code(0);
 }
@@ -305,7 +305,7 @@ fn a_refused_snapshot_is_said_and_does_no_harm() {
 fn snapshots_ahead_of_a_cut_source_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let (source, alerts) = (dir.path().join("source"), dir.path().join("a"));
-    consolidate_in_small_segments(dir.path(), &source);
+    consolidate_in_small_segments(dir.path(), &source, 6_000);
     let input = units(&source);
     let tape = dir.path().join("whole");
     let part = input.len() / 5;
@@ -331,7 +331,7 @@ fn snapshots_ahead_of_a_cut_source_are_removed() {
 fn a_source_cut_behind_an_alert_is_noted_and_the_watch_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let (source, alerts) = (dir.path().join("source"), dir.path().join("a"));
-    consolidate_in_small_segments(dir.path(), &source);
+    consolidate_in_small_segments(dir.path(), &source, 6_000);
     let input = units(&source);
     let part = input.len() / 4;
     let first = dir.path().join("first");
@@ -377,7 +377,7 @@ fn a_source_cut_behind_an_alert_is_noted_and_the_watch_goes_on() {
 fn a_watch_with_snapshots_equals_one_that_never_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let (source, want) = (dir.path().join("source"), dir.path().join("want"));
-    consolidate_in_small_segments(dir.path(), &source);
+    consolidate_in_small_segments(dir.path(), &source, 6_000);
     watch(&source, &want, &[]).code(0);
     let input = units(&source);
     let mut rng = Rng::new(5);
@@ -421,7 +421,7 @@ fn a_watch_with_snapshots_equals_one_that_never_stopped() {
 fn a_snapshot_serves_where_the_past_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let (source, want) = (dir.path().join("source"), dir.path().join("want"));
-    consolidate_in_small_segments(dir.path(), &source);
+    consolidate_in_small_segments(dir.path(), &source, 6_000);
     watch(&source, &want, &[]).code(0);
     let input = units(&source);
     for (round, part) in [2, 4, 5, 7].into_iter().enumerate() {
@@ -435,6 +435,57 @@ fn a_snapshot_serves_where_the_past_is_gone() {
         replay_is_refused(&tape);
         watch(&tape, &alerts, &[]).code(0);
         assert_same(&alerts, &want, &format!("after {cut} units"));
+    }
+}
+
+/// Kills at any moment, while the tape grows and retention removes its past up to the cursor of the watch. 20 seeds, and 200
+/// where `UNITAPE_DEEP` is set.
+#[test]
+fn kills_and_retention_change_no_byte_of_an_alert_tape() {
+    let seeds = if std::env::var_os("UNITAPE_DEEP").is_some() { 200 } else { 20 };
+    let dir = tempfile::tempdir().unwrap();
+    let (source, want) = (dir.path().join("source"), dir.path().join("want"));
+    consolidate_in_small_segments(dir.path(), &source, 2_500);
+    watch(&source, &want, &[]).code(0);
+    assert!(recorded(&want).len() >= 5);
+    let input = units(&source);
+    let options = ["--snapshot-every", "200"];
+    for seed in 0..seeds {
+        let mut rng = Rng::new(seed);
+        let (tape, alerts) = (dir.path().join(format!("t{seed}")), dir.path().join(format!("a{seed}")));
+        // The cursor of the watch must be there before anything is removed.
+        let mut written = 1 + rng.below(300) as usize;
+        grow(&tape, &source, &input[..written]);
+        watch(&tape, &alerts, &options).code(0);
+        let mut oldest = json!(0);
+        while written < input.len() {
+            let part = written..(written + 1 + rng.below(2_000) as usize).min(input.len());
+            written = part.end;
+            let mut watching = unitape()
+                .args(arguments(&tape, &alerts))
+                .args(options)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            grow(&tape, &source, &input[part]);
+            std::thread::sleep(Duration::from_micros(rng.below(50_000)));
+            watching.kill().unwrap();
+            watching.wait().unwrap();
+            let limits = ["--bytes", "65536", "--hold-bytes", "1000000000", "--json"];
+            let retained = run(["tape", "retain", tape.to_str().unwrap()].iter().chain(&limits)).code(0);
+            oldest = retained.json()["oldest"].clone();
+        }
+        watch(&tape, &alerts, &options).code(0);
+        assert_same(&alerts, &want, &format!("seed {seed}, the tape begins at {oldest}"));
+        // Now everything was read, and all but the end may go.
+        run(["tape", "retain", tape.to_str().unwrap(), "--bytes", "65536", "--hold-bytes", "1000000000"])
+            .code(0);
+        replay_is_refused(&tape);
+        watch(&tape, &alerts, &options).code(0);
+        assert_same(&alerts, &want, &format!("seed {seed} without its past"));
+        std::fs::remove_dir_all(&tape).unwrap();
+        std::fs::remove_dir_all(&alerts).unwrap();
     }
 }
 

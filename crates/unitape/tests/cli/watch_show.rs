@@ -461,3 +461,62 @@ fn damage(tape: &Path, position: u64) {
     bytes[4096 + position as usize + 60] ^= 0x55;
     std::fs::write(&segment, bytes).unwrap();
 }
+
+/// A missing value was counted by scenario alone: nobody could see which feed and mapping lacked it.
+#[test]
+fn the_quality_report_names_field_kind_feed_and_mapping() {
+    let folder = Folder::new();
+    let order = |ts: u64, oid: &str, more: &str| {
+        format!(
+            r#"{{"ts":{ts},"kind":"order_new","venue":"X","instr":"VOD","oid":"{oid}","side":"B","px":"1","qty":"1"{more}}}"#
+        )
+    };
+    let trader = r#","trader":"T1""#;
+    let a = [order(10, "1", ""), order(20, "2", trader), order(30, "3", "")].join("\n");
+    let b = [order(40, "4", trader), order(50, "5", "")].join("\n");
+    let mut arguments = vec!["consolidate".to_owned(), "--tape".to_owned(), folder.text("tape")];
+    for (feed, text) in [("a", &a), ("b", &b)] {
+        std::fs::write(folder.path(&format!("{feed}.jsonl")), text).unwrap();
+        arguments.push("--feed".to_owned());
+        arguments.push(format!("{feed}=events:{}", folder.text(&format!("{feed}.jsonl"))));
+    }
+    run(&arguments).code(0);
+    let quality = |input: &str, options: &[&str]| {
+        let input = folder.text(input);
+        let scenario = ["--scenario", "order_to_trade_ratio"];
+        run(["watch", "quality", &input].iter().chain(&scenario).chain(options)).code(0)
+    };
+    let row = |feed: Value, events: u64, of_kind: u64| {
+        let format = if feed.is_null() { Value::Null } else { "events".into() };
+        json!({
+            "missing": "trader", "kind": "order_new", "feed": feed, "format": format, "mapping": null,
+            "events": events, "of_kind": of_kind, "scenarios": {"order_to_trade_ratio": events},
+        })
+    };
+    let totals = |events: u64| json!({"totals": {"events": events, "scenarios": 1}});
+    assert_eq!(
+        quality("tape", &["--json"]).lines(),
+        [row("a".into(), 2, 3), row("b".into(), 1, 2), totals(5)]
+    );
+    assert_eq!(quality("tape", &["--json", "--from", "4"]).lines(), [row("b".into(), 1, 2), totals(2)]);
+    assert_eq!(quality("a.jsonl", &["--json"]).lines(), [row(Value::Null, 2, 3), totals(3)]);
+    assert_eq!(
+        quality("tape", &["--csv"]).text(),
+        "missing,kind,feed,format,mapping,events,of_kind,scenarios\n\
+         trader,order_new,a,events,,2,3,order_to_trade_ratio\ntrader,order_new,b,events,,1,2,order_to_trade_ratio\n"
+    );
+    let table = quality("tape", &[]);
+    let lines: Vec<Vec<&str>> = table.text().lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["missing", "kind", "feed", "mapping", "events", "of", "share", "scenarios"]);
+    assert_eq!(
+        lines[1],
+        ["trader", "order_new", "a", "events", "2", "3", "66.7", "%", "order_to_trade_ratio"]
+    );
+    // An order to a scenario that needs no trader lacks nothing.
+    let silent = run(["watch", "quality", &folder.text("tape"), "--scenario", "payments_round"]).code(0);
+    assert_eq!(silent.text(), "");
+    assert!(silent.stderr.contains("no missing values: 1 scenarios over 5 events"), "{}", silent.stderr);
+    let refused = run(["watch", "quality", &folder.text("a.jsonl"), "--from", "2"]).code(2);
+    assert!(refused.stderr.contains("choose a part of a tape"), "{}", refused.stderr);
+    run(["watch", "quality", &folder.text("tape"), "--limit", "2"]).code(2);
+}

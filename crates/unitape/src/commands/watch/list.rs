@@ -152,8 +152,9 @@ impl AlertFilter {
 
     fn has(&self, alert: &Alert) -> bool {
         let has_value = |name: &str, wanted: &[String]| {
-            let Some(value) = alert.key_value(name) else { return false };
-            // `owners` is a list.
+            // `owners` is a list. An alert about several owners is about each of them.
+            let several = if name == "owner" { alert.key_value("owners") } else { None };
+            let Some(value) = alert.key_value(name).or(several) else { return false };
             let list = serde_json::from_str::<Vec<String>>(value).unwrap_or_default();
             wanted.iter().any(|wanted| wanted == value || list.contains(wanted))
         };

@@ -475,7 +475,7 @@ mod tests {
     /// A text of the market once moved the cursor of a terminal, and made lines of any width.
     #[test]
     fn lines_are_narrow_and_hold_no_control_characters() {
-        let wide = "\u{1b}[2J".repeat(100) + "move to whatsapp";
+        let wide = "\u{1b}[2J".repeat(100) + " move to whatsapp";
         let (text, _) = timeline(&message(1, 1_000_000_000, &wide), 10, "comms_lexicon");
         assert!(text.contains("==> alert 1  comms_lexicon  from t@f1.example, msg_id E1"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
