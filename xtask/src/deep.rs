@@ -168,8 +168,9 @@ const PARTS: [DeepPart; 11] = [
 ];
 
 /// Tests that do more where `UNITAPE_DEEP` is set.
-const DEEP_TESTS: [&str; 4] = [
+const DEEP_TESTS: [&str; 5] = [
     "every_measurement_has_the_fields_of_the_contract",
+    "kills_and_retention_change_no_byte_of_an_alert_tape",
     "kills_change_no_byte_of_a_merge",
     "bench_stream_is_frozen_by_its_hash",
     "the_tape_of_the_demo",

@@ -111,7 +111,7 @@ mod tests {
         let first = splice(page, "one\n").unwrap();
         assert_eq!(first, "# Title\n\n<!-- generated -->\none\n<!-- /generated -->\n\n## Limits\n\nNone.\n");
         assert_eq!(splice(&first, "one\n").unwrap(), first);
-        assert_eq!(splice(&first, "two\n").unwrap(), first.replace("one", "two"));
+        assert_eq!(splice(&first, "two\n").unwrap(), first.replace("one\n<", "two\n<"));
         // Without the end, hand-written text would be taken for generated text.
         assert!(splice(&first.replace(END, ""), "two\n").is_err());
     }

@@ -15,7 +15,7 @@ use unitape_model::{DefinitionTable, Event, EventKind, LostNameCounts, Position,
 use unitape_query::address::{EventAddress, TapeRangeBound};
 use unitape_query::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
 use unitape_query::{EventFilter, EventSelection};
-use unitape_tape::{Cursor, Frame, ReadOptions, Reader};
+use unitape_tape::{Cursor, Frame, LineagePoint, ReadOptions, Reader};
 use unitape_watch::{Alert, ReplaySummary, ScenarioSelection, StateReader, TapeWatch, WatchState};
 
 /// A step of surveillance.
@@ -290,8 +290,8 @@ pub struct LiveReport {
 /// event, notes the part on the alert tape, and leaves out alerts that the tape has. If the source was cut back behind an alert,
 /// as a power loss may do, the alert stays, a control `source_cut` follows it, and the watch goes on in the same way.
 ///
-/// The cursor `watch-ID` of the source has the first 16 digits of the alert tape's id. It shows the progress of the watch
-/// and holds retention.
+/// The cursor `watch-ID` of the source has the first 16 digits of the alert tape's id and shows the progress of the watch. The
+/// cursor `watch-ID-snapshot` is at the last snapshot, where a restart goes on. Both hold retention.
 ///
 /// Returns `None` if the watch was stopped before there was a tape.
 ///
@@ -317,12 +317,15 @@ pub fn watch_live<E: From<Error>>(
         None if surveillance.reader().position() == Position(0) => {}
         None => adoption = Some(Adoption::of_blind(source, &surveillance, &mut tape)?),
     }
-    let cursor = LiveCursor::open(source, alerts, "watch")?;
+    let cursor = LiveCursor::open(source, alerts, "watch", "")?;
+    let mut restart = LiveCursor::open(source, alerts, "watch", "-snapshot")?;
+    restart.store(surveillance.reader())?;
     let mut watch = LiveWatch {
         judged_at_snapshot: surveillance.reader().ordinal(),
         surveillance,
         tape,
         cursor,
+        restart,
         store,
         pending: None,
         is_snapshot_refused: false,
@@ -331,7 +334,16 @@ pub fn watch_live<E: From<Error>>(
     };
     let judged = watch.judge_until_end(control, &mut sink);
     // The alerts of before an error stay, and must be as durable as any.
-    let LiveWatch { surveillance, tape, mut cursor, store, adoption, mut is_snapshot_refused, .. } = watch;
+    let LiveWatch {
+        surveillance,
+        tape,
+        mut cursor,
+        mut restart,
+        store,
+        adoption,
+        mut is_snapshot_refused,
+        ..
+    } = watch;
     let last = judged.is_ok().then(|| surveillance.snapshot(tape.point()));
     let closed = tape.close();
     judged?;
@@ -339,7 +351,11 @@ pub fn watch_live<E: From<Error>>(
     cursor.store(surveillance.reader())?;
     let mut surveillance = surveillance;
     if let Some(last) = last.filter(|last| surveillance.is_durable(last.source)) {
-        note_refused(store.write(&last), &mut is_snapshot_refused, control);
+        let written = store.write(&last);
+        if written.is_ok() {
+            restart.store_point(last.source.point())?;
+        }
+        note_refused(written, &mut is_snapshot_refused, control);
     }
     let (blind, source_cut) = adoption.map_or((None, None), |adoption| (adoption.blind, adoption.source_cut));
     Ok(Some(LiveReport { surveillance, totals, blind, source_cut }))
@@ -406,7 +422,10 @@ impl Adoption {
 struct LiveWatch {
     surveillance: Surveillance,
     tape: AlertTape,
+    /// How far the source was judged.
     cursor: LiveCursor,
+    /// The last snapshot, where a restart goes on. Retention must not remove the events behind it.
+    restart: LiveCursor,
     store: SnapshotStore,
     /// A snapshot that waits until both tapes are durable up to its points.
     pending: Option<WatchSnapshot>,
@@ -446,7 +465,7 @@ impl LiveWatch {
                             return Ok(());
                         }
                         self.cursor.store(self.surveillance.reader())?;
-                        self.keep_snapshot(control, control.snapshot_events);
+                        self.keep_snapshot(control, control.snapshot_events)?;
                     }
                     continue;
                 }
@@ -466,7 +485,7 @@ impl LiveWatch {
             }
             last_look = Instant::now();
             self.cursor.store(self.surveillance.reader())?;
-            self.keep_snapshot(control, control.snapshot_events.div_ceil(32));
+            self.keep_snapshot(control, control.snapshot_events.div_ceil(32))?;
             is_last_round = (control.is_finished)()?;
             if !is_last_round
                 && !control.spin
@@ -522,11 +541,14 @@ impl LiveWatch {
 
     /// Makes a snapshot if this many events were judged since the last one, and writes the one that waits once both tapes are
     /// durable.
-    fn keep_snapshot(&mut self, control: &LiveControl<'_>, events: u64) {
+    fn keep_snapshot(&mut self, control: &LiveControl<'_>, events: u64) -> Result<(), Error> {
         if let Some(pending) = self.pending.take_if(|_| self.tape.is_durable()) {
             match self.surveillance.is_durable(pending.source) {
                 true => {
                     let written = self.store.write(&pending);
+                    if written.is_ok() {
+                        self.restart.store_point(pending.source.point())?;
+                    }
                     note_refused(written, &mut self.is_snapshot_refused, control);
                 }
                 false => self.pending = Some(pending),
@@ -537,6 +559,7 @@ impl LiveWatch {
             self.pending = Some(self.surveillance.snapshot(self.tape.point()));
             self.judged_at_snapshot = ordinal;
         }
+        Ok(())
     }
 }
 
@@ -572,25 +595,30 @@ pub(crate) fn open_when_there<T>(
     }
 }
 
-/// The named cursor of a live watch or breaker on its source.
+/// A named cursor of a live watch or breaker on its source.
 pub(crate) struct LiveCursor {
     cursor: Cursor,
     stored: Option<Position>,
 }
 
 impl LiveCursor {
-    /// Opens the cursor `PREFIX-ID`, with the first 16 digits of the id of the tape that is written.
-    pub fn open(source: &Path, written: &Path, prefix: &str) -> Result<Self, Error> {
+    /// Opens the cursor of this name: prefix, `-`, the first 16 digits of the id of the tape that is written, and suffix.
+    pub fn open(source: &Path, written: &Path, prefix: &str, suffix: &str) -> Result<Self, Error> {
         let id = unitape_tape::TapeManifest::load(written)?.id.to_string();
-        let cursor = Cursor::open(source, &format!("{prefix}-{}", &id[..16]))?;
+        let cursor = Cursor::open(source, &format!("{prefix}-{}{suffix}", &id[..16]))?;
         Ok(Self { cursor, stored: None })
     }
 
     /// Stores how far the reader is, if it has moved.
     pub fn store(&mut self, reader: &Reader) -> Result<(), Error> {
-        if self.stored != Some(reader.position()) {
-            self.cursor.store_point(reader.point())?;
-            self.stored = Some(reader.position());
+        self.store_point(reader.point())
+    }
+
+    /// Stores a point, if it is another position.
+    pub fn store_point(&mut self, point: LineagePoint) -> Result<(), Error> {
+        if self.stored != Some(point.position) {
+            self.cursor.store_point(point)?;
+            self.stored = Some(point.position);
         }
         Ok(())
     }

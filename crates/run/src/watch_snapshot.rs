@@ -75,9 +75,14 @@ impl SourcePoint {
         Self { epoch, position: position.0, events: reader.ordinal(), tail }
     }
 
+    /// Returns its position with its epoch.
+    pub fn point(&self) -> LineagePoint {
+        LineagePoint { epoch: self.epoch, position: Position(self.position) }
+    }
+
     /// Returns whether the tape in `dir` has this point.
     fn is_reached(&self, dir: &Path, id: TapeId, read: ReadOptions) -> bool {
-        let point = LineagePoint { epoch: self.epoch, position: Position(self.position) };
+        let point = self.point();
         let Ok(reader) = Reader::resume_with(dir, point, read) else { return false };
         reader.id() == id
             && reader.rewinds().count == 0

@@ -171,7 +171,7 @@ pub fn run_breaker<E: From<Error>>(
     let Some(mut run) = open_when_there(control, open)? else { return Ok(None) };
     let mut tape = ControlTape::open(controls, run.id(), read)?;
     run.take_recorded(tape.records());
-    let mut cursor = LiveCursor::open(source, controls, "breaker")?;
+    let mut cursor = LiveCursor::open(source, controls, "breaker", "")?;
     let judged = judge_until_end(&mut run, &mut tape, &mut cursor, control, &mut sink);
     // Signals from before an error stay, and must be as durable as any.
     let (controls, appended) = (tape.records().len() as u64 + tape.appended(), tape.appended());
