@@ -100,6 +100,8 @@ pub(crate) struct SimulatedVenues {
     pub positions: FxHashMap<(u32, InstrumentId), (i64, i64)>,
     /// The requests of the background that are refused, in a market that refuses any.
     pub gate: Option<Box<RequestGate>>,
+    /// A reference price in halves of a tick that a scene wants the market to publish.
+    pub reference_half_ticks: Option<(InstrumentId, i64)>,
     /// Orders that ended, when they are kept.
     pub lives: Option<Vec<OrderLife>>,
     /// Live stops by member: a bound that keeps elections from counting as a flood of messages.
@@ -134,6 +136,7 @@ impl SimulatedVenues {
             desks: (0..world.books()).map(|_| desk()).collect(),
             positions: FxHashMap::default(),
             gate: None,
+            reference_half_ticks: None,
             lives: config.keep_lives.then(Vec::new),
             stops_of: vec![0; world.members.len()],
             live_of: vec![0; world.members.len()],

@@ -70,10 +70,11 @@ impl DayPlan {
                 |counts: &std::collections::BTreeMap<Scenario, u32>| counts.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
-        // Scenes that need a certain time come first, or the others would have taken it.
-        let (close, other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        // Scenes that need a certain time or much time come first, or the others would have taken it.
+        let (early, other_scenes): (Vec<_>, Vec<_>) =
+            wanted.partition(|w| w.0 == Scenario::MarkingClose || w.0.is_long());
         let mut daily = BTreeSet::new();
-        for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
+        for (scenario, miss, count) in early.into_iter().chain(other_scenes) {
             if count > 0 && world.venues.len() < scenario.venues_min() {
                 return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
             }
@@ -149,18 +150,27 @@ impl InstrumentReservations {
         // The books settle first, and everything is over before the closing call.
         let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
-        (0..400).find_map(|_| {
-            let instr = rng.below(self.reserved_spans.len() as u64) as usize;
+        let instruments = self.reserved_spans.len();
+        let can_start = |instr: usize, start_ts: u64| {
+            let mut spans = self.reserved_spans[instr].iter();
+            is_free(InstrumentId(instr as u32))
+                && spans.all(|&(start, end)| end < start_ts || start > start_ts + long_ns)
+        };
+        let random = (0..400).find_map(|_| {
+            let instr = rng.below(instruments as u64) as usize;
             let start_ts = from + rng.below(room);
-            let free = is_free(InstrumentId(instr as u32))
-                && self.reserved_spans[instr]
-                    .iter()
-                    .all(|&(start, end)| end < start_ts || start > start_ts + long_ns);
-            free.then(|| {
-                self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
-                (InstrumentId(instr as u32), start_ts)
+            can_start(instr, start_ts).then_some((instr, start_ts))
+        });
+        // In a full day: the first gap that is long enough.
+        let (instr, start_ts) = random.or_else(|| {
+            (0..instruments).find_map(|instr| {
+                let ends = self.reserved_spans[instr].iter().map(|&(_, end)| end + 1);
+                let mut starts = ends.chain([from]).filter(|start| (from..from + room).contains(start));
+                starts.find(|&start_ts| can_start(instr, start_ts)).map(|start_ts| (instr, start_ts))
             })
-        })
+        })?;
+        self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
+        Some((InstrumentId(instr as u32), start_ts))
     }
 
     /// Reserves an instrument that is free from before the closing window on. Returns it with the start time.

@@ -343,6 +343,10 @@ impl Market {
             self.put_bodies();
         }
         self.sim.x.out = events;
+        if let Some((instr, half_ticks)) = self.sim.x.reference_half_ticks.take() {
+            self.now = self.sim.x.now;
+            self.push_event(MarketEventBody::ReferencePrice { instr, half_ticks });
+        }
         self.take_labels();
     }
 

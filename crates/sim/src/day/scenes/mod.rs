@@ -9,19 +9,25 @@ mod collusive_spoofing;
 mod cross_venue_layering;
 mod excessive_bid;
 mod fat_finger;
+mod front_running;
 mod layering;
 mod messages;
 mod momentum_ignition;
+mod off_market_trade;
 mod painting_tape;
 mod payments;
 mod ping_orders;
 mod prearranged;
+mod price_spike;
 mod runaway;
 mod script;
 mod short_sale;
 mod smoking;
 mod spoofing;
 mod stage;
+mod stop_hunting;
+mod tailgating;
+mod trade_through;
 mod wash;
 
 pub(crate) use payments::StructuringScene;
@@ -52,11 +58,17 @@ pub enum Scenario {
     MomentumIgnition,
     PaintingTape,
     Prearranged,
+    OffMarketTrade,
+    Tailgating,
+    FrontRunning,
+    StopHunting,
+    TradeThrough,
+    PriceSpike,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 18] = [
+    pub const ALL: [Scenario; 24] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -75,6 +87,12 @@ impl Scenario {
         Scenario::MomentumIgnition,
         Scenario::PaintingTape,
         Scenario::Prearranged,
+        Scenario::OffMarketTrade,
+        Scenario::Tailgating,
+        Scenario::FrontRunning,
+        Scenario::StopHunting,
+        Scenario::TradeThrough,
+        Scenario::PriceSpike,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -107,17 +125,28 @@ impl Scenario {
                 | Scenario::MomentumIgnition
                 | Scenario::PaintingTape
                 | Scenario::Prearranged
+                | Scenario::OffMarketTrade
+                | Scenario::Tailgating
+                | Scenario::StopHunting
+                | Scenario::TradeThrough
+                | Scenario::PriceSpike
         )
     }
 
     /// Returns how many venues a scene needs.
     pub const fn venues_min(self) -> usize {
-        if matches!(self, Scenario::CrossVenueLayering) { 2 } else { 1 }
+        if matches!(self, Scenario::CrossVenueLayering | Scenario::TradeThrough) { 2 } else { 1 }
     }
 
     /// Returns whether a day has room for one scene of the scenario in an instrument.
     pub(crate) const fn is_daily(self) -> bool {
         matches!(self, Scenario::RegSho201)
+    }
+
+    /// Returns whether a scene needs so much time that it is laid out before the others.
+    pub(crate) const fn is_long(self) -> bool {
+        use Scenario::{FrontRunning, PriceSpike, StopHunting, Tailgating};
+        matches!(self, FrontRunning | PriceSpike | StopHunting | Tailgating)
     }
 
     /// Returns the id of the scenario.
@@ -141,6 +170,12 @@ impl Scenario {
             Scenario::MomentumIgnition => "momentum_ignition",
             Scenario::PaintingTape => "painting_tape",
             Scenario::Prearranged => "prearranged",
+            Scenario::OffMarketTrade => "off_market_trade",
+            Scenario::Tailgating => "tailgating",
+            Scenario::FrontRunning => "front_running",
+            Scenario::StopHunting => "stop_hunting",
+            Scenario::TradeThrough => "trade_through",
+            Scenario::PriceSpike => "price_spike",
         }
     }
 
@@ -162,6 +197,10 @@ impl Scenario {
             Scenario::RunawayAlgo => 40 * S,
             Scenario::MomentumIgnition => 170 * S,
             Scenario::PaintingTape => 60 * S,
+            Scenario::Tailgating => 110 * S,
+            Scenario::FrontRunning => 320 * S,
+            Scenario::StopHunting => 205 * S,
+            Scenario::PriceSpike => 440 * S,
             Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
             _ => 25 * S,
         }
@@ -219,6 +258,12 @@ fn script_of(scenario: Scenario) -> Option<&'static script::SceneDefinition> {
         Scenario::MomentumIgnition => &momentum_ignition::DEFINITION,
         Scenario::PaintingTape => &painting_tape::DEFINITION,
         Scenario::Prearranged => &prearranged::DEFINITION,
+        Scenario::OffMarketTrade => &off_market_trade::DEFINITION,
+        Scenario::Tailgating => &tailgating::DEFINITION,
+        Scenario::FrontRunning => &front_running::DEFINITION,
+        Scenario::StopHunting => &stop_hunting::DEFINITION,
+        Scenario::TradeThrough => &trade_through::DEFINITION,
+        Scenario::PriceSpike => &price_spike::DEFINITION,
         _ => return None,
     })
 }
