@@ -16,6 +16,7 @@ use super::auction::clearing;
 use super::config::SimConfig;
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, TimeInForce};
 use super::market::RequestGate;
+use super::minute_volumes::MinuteVolumes;
 use super::truth::{OrderEnding, OrderLife};
 use super::world::SimulatedMarket;
 use crate::book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle};
@@ -79,6 +80,8 @@ pub(crate) struct VenueBook {
     pub earlier_trade: Option<i64>,
     /// Last trade before the closing window, once that has begun.
     pub window: Option<Option<i64>>,
+    /// The volume by the minute, in a book where a scene needs it.
+    pub volumes: Option<Box<MinuteVolumes>>,
     /// Orders of the background that rest here.
     pub crowd: Vec<u32>,
     stops: Vec<u32>,
@@ -125,6 +128,7 @@ impl SimulatedVenues {
             last_trade: None,
             earlier_trade: None,
             window: None,
+            volumes: None,
             crowd: Vec::new(),
             stops: Vec::new(),
             published: [None; 2],
@@ -447,6 +451,9 @@ impl SimulatedVenues {
         let match_id = self.next_match;
         let desk = &mut self.desks[book as usize];
         desk.last_trade = Some(px);
+        if let Some(volumes) = &mut desk.volumes {
+            volumes.add(self.now, qty);
+        }
         self.emit(DayEventBody::Trade { book, px, qty, match_id, auction });
     }
 

@@ -1,5 +1,6 @@
 //! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
@@ -70,11 +71,16 @@ impl DayPlan {
                 |counts: &std::collections::BTreeMap<Scenario, u32>| counts.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
-        // Scenes that need a certain time or much time come first, or the others would have taken it.
-        let (early, other_scenes): (Vec<_>, Vec<_>) =
-            wanted.partition(|w| w.0 == Scenario::MarkingClose || w.0.is_long());
+        // Scenes that need a certain time come first, or the others would have taken it.
+        let (close, mut other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        // In a crowded day short scenes would leave no gap for a long one.
+        let needed_ns: u64 = other_scenes.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
+        let room_ns = (times.closing_call - times.open) * world.instruments.len() as u64;
+        if needed_ns > room_ns / 3 {
+            other_scenes.sort_by_key(|w| Reverse(w.0.longest_ns()));
+        }
         let mut daily = BTreeSet::new();
-        for (scenario, miss, count) in early.into_iter().chain(other_scenes) {
+        for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
             if count > 0 && world.venues.len() < scenario.venues_min() {
                 return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
             }
@@ -88,7 +94,9 @@ impl DayPlan {
                     calendar.reserve_close(rng)
                 } else {
                     let is_free = |instr| !scenario.is_daily() || !daily.contains(&(scenario, instr));
-                    calendar.reserve(scenario.longest_ns() + 5 * S, is_free, rng)
+                    // A volume spike has ten minutes to compare with.
+                    let earliest = if scenario.measures_volume() { times.open + 600 * S } else { 0 };
+                    calendar.reserve(scenario.longest_ns() + 5 * S, earliest, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
@@ -100,10 +108,13 @@ impl DayPlan {
                     other_venue = (venue + 1) % venues;
                 }
                 let (book, other_book) = (world.book(venue, instr), world.book(other_venue, instr));
-                let placement = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
+                let close = (times.closing_call, times.close);
+                let placement = ScenePlacement { book, other_book, start_ts, close };
                 let first = world.members.len() as u32;
                 let scene = scenes::make(scenario, miss, n as usize, &placement, world, rng);
                 let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
+                // Such a scene prints once just after the open, before all others.
+                let start_ts = if scenario.measures_volume() { times.open + S } else { start_ts };
                 plan.scenes.push(PlannedScene {
                     start_ts,
                     scene,
@@ -119,7 +130,7 @@ impl DayPlan {
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
             let (instr, start_ts) = calendar
-                .reserve(halted_ns + call_ns + S, |_| true, rng)
+                .reserve(halted_ns + call_ns + S, 0, |_| true, rng)
                 .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
@@ -140,15 +151,16 @@ impl InstrumentReservations {
     }
 
     /// Reserves an instrument that `is_free` accepts and that is free for this long somewhere in the day. Returns it
-    /// with the start time.
+    /// with the start time, which is not before `earliest_ts`.
     fn reserve(
         &mut self,
         long_ns: u64,
+        earliest_ts: u64,
         is_free: impl Fn(InstrumentId) -> bool,
         rng: &mut Rng,
     ) -> Option<(InstrumentId, u64)> {
         // The books settle first, and everything is over before the closing call.
-        let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
+        let (from, to) = (earliest_ts.max(self.times.open + 2 * S), self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
         let instruments = self.reserved_spans.len();
         let can_start = |instr: usize, start_ts: u64| {

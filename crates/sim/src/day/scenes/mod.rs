@@ -28,6 +28,7 @@ mod stage;
 mod stop_hunting;
 mod tailgating;
 mod trade_through;
+mod volume_spike;
 mod wash;
 
 pub(crate) use payments::StructuringScene;
@@ -64,11 +65,12 @@ pub enum Scenario {
     StopHunting,
     TradeThrough,
     PriceSpike,
+    VolumeSpike,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 24] = [
+    pub const ALL: [Scenario; 25] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -93,6 +95,7 @@ impl Scenario {
         Scenario::StopHunting,
         Scenario::TradeThrough,
         Scenario::PriceSpike,
+        Scenario::VolumeSpike,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -130,6 +133,7 @@ impl Scenario {
                 | Scenario::StopHunting
                 | Scenario::TradeThrough
                 | Scenario::PriceSpike
+                | Scenario::VolumeSpike
         )
     }
 
@@ -143,10 +147,9 @@ impl Scenario {
         matches!(self, Scenario::RegSho201)
     }
 
-    /// Returns whether a scene needs so much time that it is laid out before the others.
-    pub(crate) const fn is_long(self) -> bool {
-        use Scenario::{FrontRunning, PriceSpike, StopHunting, Tailgating};
-        matches!(self, FrontRunning | PriceSpike | StopHunting | Tailgating)
+    /// Returns whether a scene must know the volume of its book.
+    pub(crate) const fn measures_volume(self) -> bool {
+        matches!(self, Scenario::VolumeSpike)
     }
 
     /// Returns the id of the scenario.
@@ -176,6 +179,7 @@ impl Scenario {
             Scenario::StopHunting => "stop_hunting",
             Scenario::TradeThrough => "trade_through",
             Scenario::PriceSpike => "price_spike",
+            Scenario::VolumeSpike => "volume_spike",
         }
     }
 
@@ -201,6 +205,7 @@ impl Scenario {
             Scenario::FrontRunning => 320 * S,
             Scenario::StopHunting => 205 * S,
             Scenario::PriceSpike => 440 * S,
+            Scenario::VolumeSpike => 185 * S,
             Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
             _ => 25 * S,
         }
@@ -215,6 +220,11 @@ pub(crate) trait Scene: std::fmt::Debug + Send {
     /// Sends a request that a control refuses, and returns the time of the next one, or `None` when it gives up. A
     /// scene whose lead obeys gives up at once.
     fn send_refused(&mut self, _stage: &mut SceneContext<'_>) -> Option<u64> {
+        None
+    }
+
+    /// Returns the book whose volume by the minute the scene must know.
+    fn measured_book(&self) -> Option<u32> {
         None
     }
 }
@@ -241,6 +251,9 @@ pub(crate) fn make(
         Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
         Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
         Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
+        Scenario::VolumeSpike => {
+            Box::new(volume_spike::VolumeSpikeScene::new(miss, n, placement, world, rng))
+        }
         _ => panic!("payments are planted by the payments"),
     }
 }
@@ -274,6 +287,8 @@ pub(crate) struct ScenePlacement {
     pub book: u32,
     /// A book of the same instrument, perhaps the same.
     pub other_book: u32,
+    /// Nanoseconds since the epoch.
+    pub start_ts: u64,
     /// When the closing call begins and when it ends, nanoseconds since the epoch.
     pub close: (u64, u64),
 }
