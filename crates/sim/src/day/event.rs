@@ -153,7 +153,8 @@ pub struct OrderTicket {
     pub stop_px: Option<i64>,
     /// Total quantity, also after an amend.
     pub qty: i64,
-    /// Number of the parent order; 0 if there is no parent.
+    /// Number of the parent order; 0 if there is no parent. If the highest bit is set, the client order of that number is
+    /// the parent.
     pub parent: u64,
 }
 

@@ -16,6 +16,7 @@ use super::auction::clearing;
 use super::config::SimConfig;
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, TimeInForce};
 use super::market::RequestGate;
+use super::minute_volumes::MinuteVolumes;
 use super::truth::{OrderEnding, OrderLife};
 use super::world::SimulatedMarket;
 use crate::book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle};
@@ -79,6 +80,8 @@ pub(crate) struct VenueBook {
     pub earlier_trade: Option<i64>,
     /// Last trade before the closing window, once that has begun.
     pub window: Option<Option<i64>>,
+    /// The volume by the minute, in a book where a scene needs it.
+    pub volumes: Option<Box<MinuteVolumes>>,
     /// Orders of the background that rest here.
     pub crowd: Vec<u32>,
     stops: Vec<u32>,
@@ -100,6 +103,8 @@ pub(crate) struct SimulatedVenues {
     pub positions: FxHashMap<(u32, InstrumentId), (i64, i64)>,
     /// The requests of the background that are refused, in a market that refuses any.
     pub gate: Option<Box<RequestGate>>,
+    /// A reference price in halves of a tick that a scene wants the market to publish.
+    pub reference_half_ticks: Option<(InstrumentId, i64)>,
     /// Orders that ended, when they are kept.
     pub lives: Option<Vec<OrderLife>>,
     /// Live stops by member: a bound that keeps elections from counting as a flood of messages.
@@ -123,6 +128,7 @@ impl SimulatedVenues {
             last_trade: None,
             earlier_trade: None,
             window: None,
+            volumes: None,
             crowd: Vec::new(),
             stops: Vec::new(),
             published: [None; 2],
@@ -134,6 +140,7 @@ impl SimulatedVenues {
             desks: (0..world.books()).map(|_| desk()).collect(),
             positions: FxHashMap::default(),
             gate: None,
+            reference_half_ticks: None,
             lives: config.keep_lives.then(Vec::new),
             stops_of: vec![0; world.members.len()],
             live_of: vec![0; world.members.len()],
@@ -444,6 +451,9 @@ impl SimulatedVenues {
         let match_id = self.next_match;
         let desk = &mut self.desks[book as usize];
         desk.last_trade = Some(px);
+        if let Some(volumes) = &mut desk.volumes {
+            volumes.add(self.now, qty);
+        }
         self.emit(DayEventBody::Trade { book, px, qty, match_id, auction });
     }
 

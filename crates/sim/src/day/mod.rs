@@ -73,6 +73,7 @@ mod frames;
 mod itch;
 mod ledger;
 pub mod market;
+mod minute_volumes;
 pub mod names;
 mod payment_flow;
 mod plan;
@@ -342,7 +343,7 @@ impl Sim {
 
     /// Writes the truth so far as JSON Lines: `day`, `label`, `near_miss`, `position` and, where orders rest, `book`.
     pub fn write_truth(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut label_set = LabelSet { labels: Vec::new(), near_misses: self.labels.near_misses.clone() };
+        let mut label_set = LabelSet { near_misses: self.labels.near_misses.clone(), ..LabelSet::default() };
         label_set.labels = self.labels().into_iter().cloned().collect();
         truth::write_jsonl(&self.totals(), &label_set, &self.x, out)
     }

@@ -25,9 +25,22 @@ pub(crate) fn match_bytes(match_id: u64) -> [u8; 8] {
     lettered(b'M', match_id, 36)
 }
 
-/// Formats a parent order as `P` and nine digits.
+/// Formats a parent order as `P` and nine digits, and a client order that is a parent itself as [`client_text`] does.
 pub(crate) fn parent_bytes(parent: u64) -> [u8; 10] {
-    lettered(b'P', parent, 10)
+    match parent & CLIENT_PARENT {
+        0 => lettered(b'P', parent, 10),
+        _ => client_bytes(parent ^ CLIENT_PARENT),
+    }
+}
+
+/// Returns the parent number of orders that belong to a client order and to no algorithm's parent order.
+pub(crate) fn client_parent(client: u64) -> u64 {
+    client | CLIENT_PARENT
+}
+
+/// Formats a client order as `C` and nine digits.
+pub(crate) fn client_text(client: u64) -> String {
+    text(client_bytes(client))
 }
 
 /// Formats the client order of a parent as `C` and nine digits.
@@ -64,6 +77,8 @@ pub fn bic(account: u32) -> String {
 pub fn headline(symbol: &str, good: bool) -> String {
     format!("{symbol} {} its forecast", if good { "raises" } else { "cuts" })
 }
+
+const CLIENT_PARENT: u64 = 1 << 63;
 
 /// Writes a letter and as many digits as fit.
 #[inline]

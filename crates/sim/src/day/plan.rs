@@ -1,5 +1,6 @@
 //! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
@@ -71,7 +72,13 @@ impl DayPlan {
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
         // Scenes that need a certain time come first, or the others would have taken it.
-        let (close, other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        let (close, mut other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        // In a crowded day short scenes would leave no gap for a long one.
+        let needed_ns: u64 = other_scenes.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
+        let room_ns = (times.closing_call - times.open) * world.instruments.len() as u64;
+        if needed_ns > room_ns / 3 {
+            other_scenes.sort_by_key(|w| Reverse(w.0.longest_ns()));
+        }
         let mut daily = BTreeSet::new();
         for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
             if count > 0 && world.venues.len() < scenario.venues_min() {
@@ -87,7 +94,9 @@ impl DayPlan {
                     calendar.reserve_close(rng)
                 } else {
                     let is_free = |instr| !scenario.is_daily() || !daily.contains(&(scenario, instr));
-                    calendar.reserve(scenario.longest_ns() + 5 * S, is_free, rng)
+                    // A volume spike has ten minutes to compare with.
+                    let earliest = if scenario.measures_volume() { times.open + 600 * S } else { 0 };
+                    calendar.reserve(scenario.longest_ns() + 5 * S, earliest, is_free, rng)
                 };
                 let (instr, start_ts) =
                     reservation.ok_or(Error::NoRoom { kind: scenario.id(), placed: n })?;
@@ -99,10 +108,13 @@ impl DayPlan {
                     other_venue = (venue + 1) % venues;
                 }
                 let (book, other_book) = (world.book(venue, instr), world.book(other_venue, instr));
-                let placement = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
+                let close = (times.closing_call, times.close);
+                let placement = ScenePlacement { book, other_book, start_ts, close };
                 let first = world.members.len() as u32;
                 let scene = scenes::make(scenario, miss, n as usize, &placement, world, rng);
                 let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
+                // Such a scene prints once just after the open, before all others.
+                let start_ts = if scenario.measures_volume() { times.open + S } else { start_ts };
                 plan.scenes.push(PlannedScene {
                     start_ts,
                     scene,
@@ -118,7 +130,7 @@ impl DayPlan {
             let halted_ns = (room / 4).clamp(2 * S, 120 * S) + rng.below(room.clamp(S, 120 * S));
             let call_ns = (halted_ns / 4).max(S);
             let (instr, start_ts) = calendar
-                .reserve(halted_ns + call_ns + S, |_| true, rng)
+                .reserve(halted_ns + call_ns + S, 0, |_| true, rng)
                 .ok_or(Error::NoRoom { kind: "halt", placed: n })?;
             let call = start_ts + halted_ns;
             plan.halts.push(PlannedHalt { instr, start_ts, call, open: call + call_ns });
@@ -139,28 +151,38 @@ impl InstrumentReservations {
     }
 
     /// Reserves an instrument that `is_free` accepts and that is free for this long somewhere in the day. Returns it
-    /// with the start time.
+    /// with the start time, which is not before `earliest_ts`.
     fn reserve(
         &mut self,
         long_ns: u64,
+        earliest_ts: u64,
         is_free: impl Fn(InstrumentId) -> bool,
         rng: &mut Rng,
     ) -> Option<(InstrumentId, u64)> {
         // The books settle first, and everything is over before the closing call.
-        let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
+        let (from, to) = (earliest_ts.max(self.times.open + 2 * S), self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
-        (0..400).find_map(|_| {
-            let instr = rng.below(self.reserved_spans.len() as u64) as usize;
+        let instruments = self.reserved_spans.len();
+        let can_start = |instr: usize, start_ts: u64| {
+            let mut spans = self.reserved_spans[instr].iter();
+            is_free(InstrumentId(instr as u32))
+                && spans.all(|&(start, end)| end < start_ts || start > start_ts + long_ns)
+        };
+        let random = (0..400).find_map(|_| {
+            let instr = rng.below(instruments as u64) as usize;
             let start_ts = from + rng.below(room);
-            let free = is_free(InstrumentId(instr as u32))
-                && self.reserved_spans[instr]
-                    .iter()
-                    .all(|&(start, end)| end < start_ts || start > start_ts + long_ns);
-            free.then(|| {
-                self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
-                (InstrumentId(instr as u32), start_ts)
+            can_start(instr, start_ts).then_some((instr, start_ts))
+        });
+        // In a full day: the first gap that is long enough.
+        let (instr, start_ts) = random.or_else(|| {
+            (0..instruments).find_map(|instr| {
+                let ends = self.reserved_spans[instr].iter().map(|&(_, end)| end + 1);
+                let mut starts = ends.chain([from]).filter(|start| (from..from + room).contains(start));
+                starts.find(|&start_ts| can_start(instr, start_ts)).map(|start_ts| (instr, start_ts))
             })
-        })
+        })?;
+        self.reserved_spans[instr].push((start_ts, start_ts + long_ns));
+        Some((InstrumentId(instr as u32), start_ts))
     }
 
     /// Reserves an instrument that is free from before the closing window on. Returns it with the start time.

@@ -21,7 +21,7 @@ pub struct AlertLabel {
     /// The reason or arm of the scene, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// Event time of the event that completes it, nanoseconds since the epoch.
+    /// Event time of the event that completes it, or the time at which a timer is due, nanoseconds since the epoch.
     pub ts: u64,
     /// First event of the scene.
     pub first_seq: u64,
@@ -96,6 +96,8 @@ pub struct OrderLife {
 #[derive(Debug, Default)]
 pub(crate) struct LabelSet {
     pub labels: Vec<AlertLabel>,
+    /// Labels that the first event at their time or later completes.
+    pub timed: Vec<AlertLabel>,
     pub near_misses: Vec<NearMiss>,
 }
 

@@ -75,6 +75,7 @@ pub struct SimulatedMarket {
     pub pay_accounts: u32,
     names: Dictionary,
     algos: u32,
+    firms: u32,
     salt: u64,
     /// Before the first number of owners, traders, accounts and algorithms.
     numbers_from: u32,
@@ -100,6 +101,7 @@ impl SimulatedMarket {
             pay_accounts: 0,
             names: Dictionary::default(),
             algos: 0,
+            firms: FIRMS,
             salt: rng.bits(),
             numbers_from: market * 1_000_000,
         };
@@ -149,6 +151,17 @@ impl SimulatedMarket {
         linked
     }
 
+    /// Adds two members of a firm that has no others: one deals for its own account, the other one for its clients.
+    pub(crate) fn cast_house(&mut self) -> [u32; 2] {
+        self.firms += 1;
+        let id = self.name(NameKind::Firm, &format!("F{:02}", self.firms));
+        assert_eq!(id, self.firms);
+        let members = [self.cast(false), self.cast(false)];
+        members.iter().for_each(|&member| self.members[member as usize].firm = id - 1);
+        self.members[members[1] as usize].agency = true;
+        members
+    }
+
     /// Accounts that pay and are paid.
     pub(crate) fn add_pay_accounts(&mut self, n: u32) {
         for _ in 0..n {
@@ -192,12 +205,12 @@ impl SimulatedMarket {
 
     /// Returns the number of desks.
     pub fn desks(&self) -> u32 {
-        FIRMS * DESKS_OF_A_FIRM
+        self.firms * DESKS_OF_A_FIRM
     }
 
     /// Returns the number of firms.
     pub fn firms(&self) -> u32 {
-        FIRMS
+        self.firms
     }
 
     pub(crate) fn name(&mut self, dict: NameKind, name: &str) -> u32 {

@@ -329,8 +329,11 @@ impl Sim {
 
     /// Lets the background into the books of a scene again.
     fn release_books(&mut self, n: u32) {
-        let books = self.scenes[n as usize].books;
-        books.into_iter().for_each(|book| self.x.desk_mut(book).quiet = false);
+        let instr = self.x.world.instr_of(self.scenes[n as usize].books[0]);
+        for venue in 0..self.x.world.venues.len() {
+            let book = self.x.world.book(venue, instr);
+            self.x.desk_mut(book).quiet = false;
+        }
     }
 
     /// Cancels the resting orders of a scope. Orders that remain after the close expire anyway.

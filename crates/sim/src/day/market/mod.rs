@@ -212,6 +212,7 @@ impl Market {
             totals: Vec::new(),
             by_kind: BTreeMap::new(),
         };
+        market.measure_volumes();
         market.endow();
         Ok(market)
     }
@@ -343,6 +344,10 @@ impl Market {
             self.put_bodies();
         }
         self.sim.x.out = events;
+        if let Some((instr, half_ticks)) = self.sim.x.reference_half_ticks.take() {
+            self.now = self.sim.x.now;
+            self.push_event(MarketEventBody::ReferencePrice { instr, half_ticks });
+        }
         self.take_labels();
     }
 
@@ -461,6 +466,29 @@ impl Market {
         self.seq += 1;
         *self.by_kind.entry(body.kind()).or_default() += 1;
         self.out.push(MarketEvent { seq: self.seq, ts: self.now, body });
+        if !self.sim.labels.timed.is_empty() {
+            self.complete_timed_labels();
+        }
+    }
+
+    /// Completes the labels that are due at the last event.
+    fn complete_timed_labels(&mut self) {
+        let (due, later): (Vec<_>, _) =
+            std::mem::take(&mut self.sim.labels.timed).into_iter().partition(|label| label.ts <= self.now);
+        self.sim.labels.timed = later;
+        for mut label in due {
+            (label.first_seq, label.trigger_seq) = (self.ordinal(label.first_seq), self.seq);
+            self.labels.push(label);
+        }
+    }
+
+    /// Measures the volume of the books whose scenes need it, on all days.
+    fn measure_volumes(&mut self) {
+        let plans = self.plans.iter().flat_map(|planned| &planned.plan.scenes);
+        let scenes = self.sim.scenes.iter().chain(plans);
+        for book in scenes.filter_map(|planned| planned.scene.measured_book()) {
+            self.sim.x.desks[book as usize].volumes.get_or_insert_default();
+        }
     }
 
     fn put_bodies(&mut self) {

@@ -9,19 +9,26 @@ mod collusive_spoofing;
 mod cross_venue_layering;
 mod excessive_bid;
 mod fat_finger;
+mod front_running;
 mod layering;
 mod messages;
 mod momentum_ignition;
+mod off_market_trade;
 mod painting_tape;
 mod payments;
 mod ping_orders;
 mod prearranged;
+mod price_spike;
 mod runaway;
 mod script;
 mod short_sale;
 mod smoking;
 mod spoofing;
 mod stage;
+mod stop_hunting;
+mod tailgating;
+mod trade_through;
+mod volume_spike;
 mod wash;
 
 pub(crate) use payments::StructuringScene;
@@ -52,11 +59,18 @@ pub enum Scenario {
     MomentumIgnition,
     PaintingTape,
     Prearranged,
+    OffMarketTrade,
+    Tailgating,
+    FrontRunning,
+    StopHunting,
+    TradeThrough,
+    PriceSpike,
+    VolumeSpike,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 18] = [
+    pub const ALL: [Scenario; 25] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -75,6 +89,13 @@ impl Scenario {
         Scenario::MomentumIgnition,
         Scenario::PaintingTape,
         Scenario::Prearranged,
+        Scenario::OffMarketTrade,
+        Scenario::Tailgating,
+        Scenario::FrontRunning,
+        Scenario::StopHunting,
+        Scenario::TradeThrough,
+        Scenario::PriceSpike,
+        Scenario::VolumeSpike,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -107,17 +128,28 @@ impl Scenario {
                 | Scenario::MomentumIgnition
                 | Scenario::PaintingTape
                 | Scenario::Prearranged
+                | Scenario::OffMarketTrade
+                | Scenario::Tailgating
+                | Scenario::StopHunting
+                | Scenario::TradeThrough
+                | Scenario::PriceSpike
+                | Scenario::VolumeSpike
         )
     }
 
     /// Returns how many venues a scene needs.
     pub const fn venues_min(self) -> usize {
-        if matches!(self, Scenario::CrossVenueLayering) { 2 } else { 1 }
+        if matches!(self, Scenario::CrossVenueLayering | Scenario::TradeThrough) { 2 } else { 1 }
     }
 
     /// Returns whether a day has room for one scene of the scenario in an instrument.
     pub(crate) const fn is_daily(self) -> bool {
         matches!(self, Scenario::RegSho201)
+    }
+
+    /// Returns whether a scene must know the volume of its book.
+    pub(crate) const fn measures_volume(self) -> bool {
+        matches!(self, Scenario::VolumeSpike)
     }
 
     /// Returns the id of the scenario.
@@ -141,6 +173,13 @@ impl Scenario {
             Scenario::MomentumIgnition => "momentum_ignition",
             Scenario::PaintingTape => "painting_tape",
             Scenario::Prearranged => "prearranged",
+            Scenario::OffMarketTrade => "off_market_trade",
+            Scenario::Tailgating => "tailgating",
+            Scenario::FrontRunning => "front_running",
+            Scenario::StopHunting => "stop_hunting",
+            Scenario::TradeThrough => "trade_through",
+            Scenario::PriceSpike => "price_spike",
+            Scenario::VolumeSpike => "volume_spike",
         }
     }
 
@@ -162,6 +201,11 @@ impl Scenario {
             Scenario::RunawayAlgo => 40 * S,
             Scenario::MomentumIgnition => 170 * S,
             Scenario::PaintingTape => 60 * S,
+            Scenario::Tailgating => 110 * S,
+            Scenario::FrontRunning => 320 * S,
+            Scenario::StopHunting => 205 * S,
+            Scenario::PriceSpike => 440 * S,
+            Scenario::VolumeSpike => 185 * S,
             Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
             _ => 25 * S,
         }
@@ -176,6 +220,11 @@ pub(crate) trait Scene: std::fmt::Debug + Send {
     /// Sends a request that a control refuses, and returns the time of the next one, or `None` when it gives up. A
     /// scene whose lead obeys gives up at once.
     fn send_refused(&mut self, _stage: &mut SceneContext<'_>) -> Option<u64> {
+        None
+    }
+
+    /// Returns the book whose volume by the minute the scene must know.
+    fn measured_book(&self) -> Option<u32> {
         None
     }
 }
@@ -202,6 +251,9 @@ pub(crate) fn make(
         Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
         Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
         Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
+        Scenario::VolumeSpike => {
+            Box::new(volume_spike::VolumeSpikeScene::new(miss, n, placement, world, rng))
+        }
         _ => panic!("payments are planted by the payments"),
     }
 }
@@ -219,6 +271,12 @@ fn script_of(scenario: Scenario) -> Option<&'static script::SceneDefinition> {
         Scenario::MomentumIgnition => &momentum_ignition::DEFINITION,
         Scenario::PaintingTape => &painting_tape::DEFINITION,
         Scenario::Prearranged => &prearranged::DEFINITION,
+        Scenario::OffMarketTrade => &off_market_trade::DEFINITION,
+        Scenario::Tailgating => &tailgating::DEFINITION,
+        Scenario::FrontRunning => &front_running::DEFINITION,
+        Scenario::StopHunting => &stop_hunting::DEFINITION,
+        Scenario::TradeThrough => &trade_through::DEFINITION,
+        Scenario::PriceSpike => &price_spike::DEFINITION,
         _ => return None,
     })
 }
@@ -229,6 +287,8 @@ pub(crate) struct ScenePlacement {
     pub book: u32,
     /// A book of the same instrument, perhaps the same.
     pub other_book: u32,
+    /// Nanoseconds since the epoch.
+    pub start_ts: u64,
     /// When the closing call begins and when it ends, nanoseconds since the epoch.
     pub close: (u64, u64),
 }

@@ -12,12 +12,14 @@
 //!                        -6                              0                        +6
 //! ```
 
-use super::super::event::{DayEventBody, TimeInForce};
-use super::super::exchange::OrderRef;
-use super::super::truth::AlertLabelKey;
+mod player;
+
+pub(crate) use player::ScriptedScene;
+
+use super::super::event::TimeInForce;
 use super::super::world::{ListedInstrument, SimulatedMarket};
-use super::stage::{SceneContext, SceneParticipants, sign};
-use super::{MS, S, Scenario, Scene, ScenePlacement};
+use super::stage::{SceneParticipants, sign};
+use super::{MS, Scenario};
 use crate::rng::Rng;
 use unitape_model::Side;
 
@@ -47,8 +49,13 @@ pub(crate) enum KeyPart {
     Venue,
     Instr,
     Side,
-    /// The last order that the lead entered.
+    /// The order of the execution that completes the label, else the last order that the lead entered.
     Oid,
+    /// The match of that execution, else the last match of the lead.
+    MatchId,
+    Firm,
+    /// The client order.
+    Coid,
 }
 
 /// The members of a scripted scene.
@@ -135,6 +142,8 @@ pub(crate) struct Script {
     pub walls: [i64; 2],
     /// The scene cannot be played here.
     pub is_abandoned: bool,
+    /// The scene has the books of its instrument on all venues to itself, and they have one middle.
+    pub is_alone: bool,
     steps: Vec<Step>,
     orders: usize,
     clock_ns: u64,
@@ -154,8 +163,19 @@ struct Step {
 #[derive(Debug, Clone, Copy)]
 enum Action {
     Enter(OrderEntry),
-    Amend { order: ScriptOrder, px: i64 },
+    Amend {
+        order: ScriptOrder,
+        px: i64,
+    },
     Cancel(ScriptOrder),
+    /// The partner's firm receives the client's order.
+    Receive {
+        qty: i64,
+    },
+    /// The market publishes a reference price.
+    Reference {
+        px: i64,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -165,8 +185,19 @@ struct OrderEntry {
     px: i64,
     qty: i64,
     tif: TimeInForce,
+    kind: EntryKind,
     /// Whether the venue's order number must make a short sale exempt from the price test, or not exempt.
     is_exempt: Option<bool>,
+}
+
+/// The kind of an order of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EntryKind {
+    Limit,
+    /// A limit order that executes part of the client's order.
+    Child,
+    /// A stop order; its price is the trigger price.
+    Stop,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -183,6 +214,7 @@ impl Script {
             key,
             walls: [6, 6],
             is_abandoned: false,
+            is_alone: false,
             steps: Vec::new(),
             orders: 0,
             clock_ns: 0,
@@ -224,12 +256,33 @@ impl Script {
 
     /// Enters an order that rests.
     pub fn rest(&mut self, role: Role, direction: Direction, px: i64, qty: i64) -> ScriptOrder {
-        self.enter(OrderEntry { role, direction, px, qty, tif: TimeInForce::Day, is_exempt: None })
+        self.enter(OrderEntry { role, direction, px, qty, ..OrderEntry::RESTS })
+    }
+
+    /// Enters a stop order. It waits while the scene acts, and the script must cancel it.
+    pub fn stop(&mut self, role: Role, direction: Direction, px: i64, qty: i64) -> ScriptOrder {
+        self.enter(OrderEntry { role, direction, px, qty, kind: EntryKind::Stop, ..OrderEntry::RESTS })
     }
 
     /// Enters an order that executes at once or ends.
     pub fn take(&mut self, role: Role, direction: Direction, px: i64, qty: i64) {
-        self.enter(OrderEntry { role, direction, px, qty, tif: TimeInForce::Ioc, is_exempt: None });
+        self.enter(OrderEntry { role, direction, px, qty, tif: TimeInForce::Ioc, ..OrderEntry::RESTS });
+    }
+
+    /// Lets the partner's firm receive a client's order on the lead's side.
+    pub fn receive(&mut self, qty: i64) {
+        self.push(Action::Receive { qty });
+    }
+
+    /// Lets the partner execute a part of the received order at once.
+    pub fn take_for_client(&mut self, px: i64, qty: i64) {
+        let (role, direction, tif) = (Role::Partner, Direction::With, TimeInForce::Ioc);
+        self.enter(OrderEntry { role, direction, px, qty, tif, kind: EntryKind::Child, ..OrderEntry::RESTS });
+    }
+
+    /// Publishes a reference price of the instrument. It is the last one for the next step if no time passes before.
+    pub fn publish_reference(&mut self, px: i64) {
+        self.push(Action::Reference { px });
     }
 
     /// Makes the last order, a short sale, exempt from the price test or not.
@@ -295,265 +348,30 @@ impl Script {
     }
 }
 
-/// A scene that plays a script.
-pub(crate) struct ScriptedScene {
-    definition: &'static SceneDefinition,
-    cast: ScriptCast,
-    books: [u32; 2],
-    side: Side,
-    n: usize,
-    edge: bool,
-    script: Script,
-    stage: ScriptStage,
-    middles: [i64; 2],
-    orders: Vec<OrderRef>,
-    last_lead_oid: u64,
-    first_seq: u64,
-}
-
-/// How far a script is.
-#[derive(Debug, Clone, Copy)]
-enum ScriptStage {
-    Unwritten,
-    /// The books are being cleared between the walls; counts the tries.
-    Clears(u8),
-    /// The number of the next step, and the time of the first.
-    Acts(usize, u64),
-}
-
-/// After this many tries to have orders cancelled, the cast trades with the remaining orders.
-const CLEAR_TRIES: u8 = 3;
-
-impl std::fmt::Debug for ScriptedScene {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ScriptedScene({}, {:?})", self.definition.scenario.id(), self.stage)
-    }
-}
-
-impl ScriptedScene {
-    pub fn new(
-        definition: &'static SceneDefinition,
-        miss: Option<&'static str>,
-        n: usize,
-        placement: &ScenePlacement,
-        cast: ScriptCast,
-        rng: &mut Rng,
-    ) -> ScriptedScene {
-        ScriptedScene {
-            definition,
-            cast,
-            books: [placement.book, placement.other_book],
-            side: rng.pick(definition.sides),
-            n,
-            edge: rng.one_in(3) && miss.is_none(),
-            script: Script::new(definition.key, miss),
-            stage: ScriptStage::Unwritten,
-            middles: [0; 2],
-            orders: Vec::new(),
-            last_lead_oid: 0,
-            first_seq: 0,
-        }
-    }
-
-    fn books(&self) -> &[u32] {
-        &self.books[..1 + usize::from(self.script.is_in_both)]
-    }
-
-    fn px(&self, book: usize, offset: i64) -> i64 {
-        self.middles[book] + sign(self.side) * offset
-    }
-
-    fn member(&self, role: Role, side: Side) -> u32 {
-        match role {
-            Role::Lead => self.cast.participants.lead,
-            Role::Partner => self.cast.partner.expect("the cast has a partner"),
-            Role::Other => self.cast.participants.member_on(side),
-        }
-    }
-
-    fn order_side(&self, direction: Direction) -> Side {
-        if direction == Direction::With { self.side } else { self.side.opposite() }
-    }
-
-    fn write(&mut self, stage: &mut SceneContext<'_>) {
-        self.middles = self.books.map(|book| stage.fair_of(book));
-        let listed = stage.x.world.listed(self.books[0]);
-        let (side, middle, n, edge) = (self.side, self.middles[0], self.n, self.edge);
-        let mut terms = SceneTerms { rng: stage.rng, listed, side, middle, n, edge };
-        (self.definition.write)(&mut terms, &mut self.script);
-        for &book in self.books() {
-            stage.quiet(book, true);
-        }
-    }
-
-    /// Clears the books between the walls. Returns false while orders remain.
-    fn clear(&mut self, stage: &mut SceneContext<'_>, tries: u8) -> bool {
-        let mut is_clear = true;
-        for (n, &book) in self.books().iter().enumerate() {
-            for (direction, wall) in
-                [(Direction::With, -self.script.walls[0]), (Direction::Against, self.script.walls[1])]
-            {
-                let (side, limit) = (self.order_side(direction), self.px(n, wall));
-                if stage.pull(book, side, limit) {
-                    continue;
-                }
-                is_clear = tries >= CLEAR_TRIES;
-                if is_clear {
-                    let qty = stage.x.desk(book).book.quantity_within(side, limit);
-                    let member = self.cast.participants.member_on(side.opposite());
-                    stage.take_liquidity(member, book, side.opposite(), limit, qty);
-                }
-            }
-        }
-        is_clear
-    }
-
-    fn build_walls(&self, stage: &mut SceneContext<'_>) {
-        for (n, &book) in self.books().iter().enumerate() {
-            for (direction, wall) in
-                [(Direction::With, -self.script.walls[0]), (Direction::Against, self.script.walls[1])]
-            {
-                let (side, px) = (self.order_side(direction), self.px(n, wall));
-                let qty = stage.rng.between(3, 9) * 100;
-                stage.rest(self.member(Role::Other, side), book, side, px, qty);
-            }
-        }
-    }
-
-    fn act(&mut self, stage: &mut SceneContext<'_>, number: usize) {
-        let Step { book, action, ref labels, .. } = self.script.steps[number];
-        let (labels, venue_book) = (labels.clone(), self.books[book]);
-        let mut before = stage.x.out.len();
-        match action {
-            Action::Enter(entry) => {
-                let side = self.order_side(entry.direction);
-                let (member, px) = (self.member(entry.role, side), self.px(book, entry.px));
-                // Order numbers are the venue's: others pass until the next one has the wanted mark.
-                while entry.is_exempt.is_some_and(|wanted| wanted != stage.x.next_oid().is_multiple_of(8)) {
-                    let wall = self.px(book, -self.script.walls[0]);
-                    let passing =
-                        stage.rest(self.member(Role::Other, self.side), venue_book, self.side, wall, 100);
-                    stage.cancel(passing);
-                }
-                before = stage.x.out.len();
-                let order = stage.submit(member, venue_book, side, px, entry.qty, entry.tif, 0);
-                self.orders.push(order);
-                if entry.role == Role::Lead {
-                    self.last_lead_oid = order.oid;
-                }
-            }
-            Action::Amend { order, px } => {
-                let order = self.orders[order.0];
-                assert!(stage.x.leaves(order) > 0, "a scene amends an order that has gone");
-                let qty = stage.x.order(order.slot).terms.qty;
-                stage.x.amend(order.slot, self.px(book, px), qty);
-            }
-            Action::Cancel(order) => _ = stage.cancel(self.orders[order.0]),
-        }
-        for LabelMark { completion, key, reason } in labels {
-            let seq = self.find_completion(stage, before, completion);
-            let key = self.alert_key(stage, key);
-            stage.label(self.definition.scenario, key, reason, self.first_seq, seq);
-        }
-    }
-
-    /// Returns the ordinal of the event that completes a label, among the events of the present step.
-    fn find_completion(&self, stage: &SceneContext<'_>, before: usize, completion: Completion) -> u64 {
-        let is_of = |member: u32, role: Role| match role {
-            Role::Lead => member == self.cast.participants.lead,
-            Role::Partner => Some(member) == self.cast.partner,
-            Role::Other => [self.cast.participants.buyer, self.cast.participants.seller].contains(&member),
-        };
-        let matches = |body: &DayEventBody| match (completion, body) {
-            (Completion::Entry, DayEventBody::New(_))
-            | (Completion::Cancel, DayEventBody::Cancel(_))
-            | (Completion::Trade, DayEventBody::Trade { .. })
-            | (Completion::LastExec, DayEventBody::Exec { .. }) => true,
-            (Completion::Exec(role), DayEventBody::Exec { order, .. }) => is_of(order.member, role),
-            _ => false,
-        };
-        let mut events =
-            stage.x.out[before..].iter().filter(|event| matches(&event.body)).map(|event| event.seq);
-        let first = events.next().expect("the step has the event that completes the label");
-        let last = events.next_back();
-        assert!(
-            last.is_none() || completion == Completion::LastExec,
-            "a step of {self:?} has several events that may complete the label"
-        );
-        last.unwrap_or(first)
-    }
-
-    fn alert_key(&self, stage: &SceneContext<'_>, parts: &[KeyPart]) -> AlertLabelKey {
-        let (world, lead, book) = (&stage.x.world, self.cast.participants.lead, self.books[0]);
-        let part = |part: &KeyPart| match part {
-            KeyPart::Owner => ("owner", world.owner_name(lead).to_owned()),
-            KeyPart::Owners => {
-                let partner = self.cast.partner.expect("the cast has a partner");
-                let mut owners = [lead, partner].map(|member| world.owner_name(member));
-                owners.sort_unstable();
-                ("owners", format!("[\"{}\",\"{}\"]", owners[0], owners[1]))
-            }
-            KeyPart::Group => ("group", world.group_name(lead).to_owned()),
-            KeyPart::Trader => ("trader", world.trader_name(lead).to_owned()),
-            KeyPart::Venue => ("venue", world.venue_name(book).to_owned()),
-            KeyPart::Instr => ("instr", world.isin(book).to_owned()),
-            KeyPart::Side => ("side", self.side.letter().to_owned()),
-            KeyPart::Oid => ("oid", super::super::names::oid_text(self.last_lead_oid)),
-        };
-        AlertLabelKey(parts.iter().map(part).collect())
-    }
-
-    fn end(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
-        if let (Some(reason), false) = (self.script.miss, self.script.is_abandoned) {
-            let key = self.alert_key(stage, self.script.key);
-            stage.near_miss(self.definition.scenario, key, reason, self.first_seq);
-        }
-        for &book in self.books() {
-            stage.quiet(book, false);
-        }
-        None
-    }
-}
-
-impl Scene for ScriptedScene {
-    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
-        match self.stage {
-            ScriptStage::Unwritten => {
-                self.write(stage);
-                if self.script.is_abandoned {
-                    return self.end(stage);
-                }
-                self.stage = ScriptStage::Clears(0);
-                self.play(stage)
-            }
-            ScriptStage::Clears(tries) => {
-                if !self.clear(stage, tries) {
-                    self.stage = ScriptStage::Clears(tries + 1);
-                    return Some(stage.now() + S);
-                }
-                self.build_walls(stage);
-                let start = stage.now() + stage.rng.between(50, 500) as u64 * MS;
-                self.stage = ScriptStage::Acts(0, start);
-                Some(start)
-            }
-            ScriptStage::Acts(number, start) => {
-                if number == 0 {
-                    self.first_seq = stage.next_seq();
-                }
-                self.act(stage, number);
-                self.stage = ScriptStage::Acts(number + 1, start);
-                match self.script.steps.get(number + 1) {
-                    Some(step) => Some(start + step.after_ns),
-                    None => self.end(stage),
-                }
-            }
-        }
-    }
+impl OrderEntry {
+    /// A limit order that rests, without its party and terms.
+    const RESTS: OrderEntry = OrderEntry {
+        role: Role::Lead,
+        direction: Direction::With,
+        px: 0,
+        qty: 0,
+        tif: TimeInForce::Day,
+        kind: EntryKind::Limit,
+        is_exempt: None,
+    };
 }
 
 /// Makes a cast without a partner.
 pub(crate) fn solo(world: &mut SimulatedMarket, _miss: Option<&'static str>) -> ScriptCast {
     ScriptCast { participants: SceneParticipants::new(world, false), partner: None }
+}
+
+/// Makes a cast whose lead deals for its firm's own account. The partner deals for the clients of that firm, in which
+/// nobody else is a member.
+pub(crate) fn house(world: &mut SimulatedMarket, _miss: Option<&'static str>) -> ScriptCast {
+    let [lead, partner] = world.cast_house();
+    let participants = SceneParticipants { lead, buyer: world.cast(false), seller: world.cast(false) };
+    ScriptCast { participants, partner: Some(partner) }
 }
 
 /// Either side.
