@@ -130,6 +130,7 @@ impl FixedDayWriter {
             DayEventBody::OrderRecv { .. }
             | DayEventBody::Parent { .. }
             | DayEventBody::News { .. }
+            | DayEventBody::List(_)
             | DayEventBody::Payment(_) => {
                 return false;
             }

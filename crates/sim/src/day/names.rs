@@ -45,7 +45,7 @@ pub(crate) fn payment_text(number: u64) -> String {
     format!("PAY{number:09}")
 }
 
-/// Returns the name of an account's holder in payments.
+/// Returns the usual name of an account's holder in payments.
 pub fn holder(account: u32) -> String {
     const FIRST: [&str; 8] = ["ALDER", "BIRCH", "CEDAR", "DAPHNE", "ELDER", "FERN", "GORSE", "HAZEL"];
     const SECOND: [&str; 4] = ["TRADING", "SHIPPING", "BAKERIES", "STORES"];
@@ -53,7 +53,7 @@ pub fn holder(account: u32) -> String {
     format!("{} {} {}", FIRST[n % FIRST.len()], SECOND[n / FIRST.len() % SECOND.len()], n + 1)
 }
 
-/// Returns the BIC of an account's bank in payments.
+/// Returns the usual BIC of an account's bank in payments.
 pub fn bic(account: u32) -> String {
     const PLACES: [&str; 4] = ["GB2L", "FRPP", "DEFF", "NL2A"];
     let letter = (b'A' + (account % 12) as u8) as char;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
-use super::scenes::{self, Scenario, Scene, ScenePlacement};
+use super::scenes::{self, PlannedPayments, Scenario, Scene, ScenePlacement};
 use super::world::SimulatedMarket;
 use crate::error::Error;
 use crate::rng::Rng;
@@ -49,8 +49,7 @@ pub(crate) struct PlannedHalt {
 pub(crate) struct DayPlan {
     pub scenes: Vec<PlannedScene>,
     pub halts: Vec<PlannedHalt>,
-    /// Scenes of payments: whether the scene misses, and its number among those of its kind.
-    pub structuring: Vec<(u32, bool, usize)>,
+    pub payments: Vec<PlannedPayments>,
 }
 
 impl DayPlan {
@@ -62,7 +61,7 @@ impl DayPlan {
         numbered: u32,
     ) -> Result<DayPlan, Error> {
         let times = config.times();
-        let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
+        let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), payments: Vec::new() };
         let mut calendar = InstrumentReservations::new(world.instruments.len(), times);
         let mut number = numbered;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
@@ -79,8 +78,9 @@ impl DayPlan {
             }
             for n in 0..count {
                 number += 1;
-                if scenario == Scenario::PaymentsStructuring {
-                    plan.structuring.push((number, miss, n as usize));
+                if scenario.is_of_payments() {
+                    let (n, start_ns, span_ns) = (n as usize, config.start_ns, config.span_ns);
+                    plan.payments.push(PlannedPayments { number, scenario, miss, n, start_ns, span_ns });
                     continue;
                 }
                 let reservation = if scenario == Scenario::MarkingClose {

@@ -208,6 +208,15 @@ pub enum ListEntry {
         /// From and to, nanoseconds since the epoch.
         span: (u64, u64),
     },
+    /// A party is under sanctions.
+    Sanctioned {
+        /// Id of the party's name in [`unitape_model::NameKind::Owner`].
+        party: u32,
+        /// From when, nanoseconds since the epoch.
+        from: u64,
+        /// Until when; `None` for an entry without an end.
+        to: Option<u64>,
+    },
 }
 
 /// A link between two owners, which belong to different groups and remain in them.

@@ -185,19 +185,24 @@ fn comm(market: &Market, message: &CommMessage, e: &mut FrameFieldSetter<'_>) {
 fn list(market: &Market, entry: &ListEntry, e: &mut FrameFieldSetter<'_>) {
     let [restricted, insider, watch] = market.ids.lists;
     let (name, instr, from, to) = match *entry {
-        ListEntry::Restricted { instr, span, .. } => (restricted, instr, span.0, Some(span.1)),
-        ListEntry::Insider { instr, from, .. } => (insider, instr, from, None),
-        ListEntry::Watch { instr, span, .. } => (watch, instr, span.0, Some(span.1)),
+        ListEntry::Restricted { instr, span, .. } => (restricted, Some(instr), span.0, Some(span.1)),
+        ListEntry::Insider { instr, from, .. } => (insider, Some(instr), from, None),
+        ListEntry::Watch { instr, span, .. } => (watch, Some(instr), span.0, Some(span.1)),
+        ListEntry::Sanctioned { from, to, .. } => {
+            let names = market.world().names();
+            (names.get(NameKind::Name, b"sanctions").expect("the name was added"), None, from, to)
+        }
     };
     e.sym(EventField::Name, name);
-    e.instrument(instr);
+    instr.into_iter().for_each(|instr| e.instrument(instr));
     let nanos = |ts: u64| EventValue::Nanos(UnixNanos(ts as i64));
     e.set(EventField::From, nanos(from));
     to.into_iter().for_each(|to| e.set(EventField::To, nanos(to)));
     match *entry {
         ListEntry::Restricted { desk, .. } => e.sym(EventField::Desk, desk + 1),
         ListEntry::Watch { firm, .. } => e.sym(EventField::Firm, firm + 1),
-        ListEntry::Insider { owner, director, .. } => {
+        ListEntry::Sanctioned { party, .. } => e.sym(EventField::Party, party),
+        ListEntry::Insider { instr, owner, director, .. } => {
             e.sym(EventField::Party, owner + 1);
             e.text(EventField::Role, if director { "director" } else { "adviser" });
             let issuer = issuer(&market.world().instruments[instr.index()].symbol);

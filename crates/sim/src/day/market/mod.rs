@@ -50,6 +50,7 @@ mod shorts;
 mod truth;
 
 pub use config::MarketConfig;
+pub(crate) use config::date_of;
 pub(crate) use control::RequestGate;
 pub use control::{ControlAction, ControlRequest, RefusedRequests};
 pub use event::{
@@ -121,7 +122,7 @@ pub struct Market {
 struct PlannedDay {
     config: SimConfig,
     plan: DayPlan,
-    structuring: std::ops::Range<usize>,
+    payment_scenes: std::ops::Range<usize>,
 }
 
 /// How far a day is.
@@ -165,20 +166,20 @@ impl Market {
         let mut rng = Rng::new(first.seed);
         let mut world = SimulatedMarket::new(&first, &mut rng);
         // The cast of all days comes first: accounts of payments follow all others.
-        let (mut plans, mut structuring, mut numbered) = (VecDeque::new(), Vec::new(), 0);
+        let (mut plans, mut planned_payments, mut numbered) = (VecDeque::new(), Vec::new(), 0);
         for config in days {
             let plan = DayPlan::lay_out(&config, &mut world, &mut rng, numbered)?;
-            numbered += (plan.scenes.len() + plan.structuring.len()) as u32;
-            let from = structuring.len();
-            structuring.extend_from_slice(&plan.structuring);
-            plans.push_back(PlannedDay { config, plan, structuring: from..structuring.len() });
+            numbered += (plan.scenes.len() + plan.payments.len()) as u32;
+            let from = planned_payments.len();
+            planned_payments.extend_from_slice(&plan.payments);
+            plans.push_back(PlannedDay { config, plan, payment_scenes: from..planned_payments.len() });
         }
-        let payments = PaymentGenerator::new(&first, &structuring, &mut world, &mut rng);
+        let payments = PaymentGenerator::new(&first, &planned_payments, &mut world, &mut rng);
         let ids = MarketNameIds::add(&mut world, first.market);
         let today = plans.pop_front().expect("there is a day at least");
         let salted = |salt: u64| Rng::new(first.seed ^ salt);
-        let PlannedDay { config: day, plan, structuring } = today;
-        let mut sim = Sim::begin(DaySetup { config: day, world, plan, payments, structuring, rng });
+        let PlannedDay { config: day, plan, payment_scenes } = today;
+        let mut sim = Sim::begin(DaySetup { config: day, world, plan, payments, payment_scenes, rng });
         sim.crowd.pace = PricePace::Days;
         sim.x.gate = Some(Box::new(RequestGate::new(config.reject_one_in, salted(GATE_SALT))));
         let (world, now) = (&sim.x.world, sim.x.now);
@@ -389,7 +390,10 @@ impl Market {
             }
             _ => {}
         }
-        self.push_event(MarketEventBody::Day { body: *body, short });
+        self.push_event(match *body {
+            DayEventBody::List(entry) => MarketEventBody::List(entry),
+            body => MarketEventBody::Day { body, short },
+        });
     }
 
     fn play(&mut self, item: AgendaItem) {
@@ -442,14 +446,14 @@ impl Market {
         self.bodies.extend(statements.map(|statement| MarketEventBody::Statement(Box::new(statement))));
         self.put_bodies();
         self.end_totals();
-        let Some(PlannedDay { config, plan, structuring }) = self.plans.pop_front() else {
+        let Some(PlannedDay { config, plan, payment_scenes }) = self.plans.pop_front() else {
             self.stage = DayStage::Over;
             return;
         };
         for (listed, px) in self.sim.x.world.instruments.iter_mut().zip(&mut self.closing) {
             listed.reference = px.take().unwrap_or(listed.reference);
         }
-        self.sim.begin_day(config, plan, structuring);
+        self.sim.begin_day(config, plan, payment_scenes);
         self.now = self.sim.x.now;
         self.national.begin_day();
         self.agenda.clear();
@@ -521,12 +525,12 @@ impl Sim {
     }
 
     /// Begins another day in the same world, whose instruments have their new references.
-    fn begin_day(&mut self, config: SimConfig, plan: DayPlan, structuring: std::ops::Range<usize>) {
+    fn begin_day(&mut self, config: SimConfig, plan: DayPlan, payment_scenes: std::ops::Range<usize>) {
         self.times = config.times();
         self.x.begin_day(config.start_ns);
         self.crowd.begin_day(&self.x);
         self.governor = MessageRateLimiter::new(self.x.world.members.len());
-        (self.scenes, self.halts, self.structuring) = (plan.scenes, plan.halts, structuring);
+        (self.scenes, self.halts, self.payment_scenes) = (plan.scenes, plan.halts, payment_scenes);
         // Ordinals are counted over all days.
         self.config = SimConfig { events: self.x.seq + config.events, ..config };
         (self.boot, self.requests, self.made) = (0, 0, 0);

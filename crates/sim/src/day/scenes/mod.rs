@@ -13,6 +13,7 @@ mod layering;
 mod messages;
 mod momentum_ignition;
 mod painting_tape;
+mod payment_script;
 mod payments;
 mod ping_orders;
 mod prearranged;
@@ -24,9 +25,10 @@ mod spoofing;
 mod stage;
 mod wash;
 
-pub(crate) use payments::StructuringScene;
+pub(crate) use payment_script::{PaymentAction, PaymentScene, PlannedPayments, Transfer};
 pub(crate) use stage::{PendingLabel, SceneContext};
 
+use super::config::WINDOW_NS;
 use super::world::SimulatedMarket;
 use crate::rng::Rng;
 
@@ -52,11 +54,15 @@ pub enum Scenario {
     MomentumIgnition,
     PaintingTape,
     Prearranged,
+    PaymentsPassthrough,
+    PaymentsSanctions,
+    PaymentsVelocity,
+    PaymentsRound,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 18] = [
+    pub const ALL: [Scenario; 22] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -75,6 +81,10 @@ impl Scenario {
         Scenario::MomentumIgnition,
         Scenario::PaintingTape,
         Scenario::Prearranged,
+        Scenario::PaymentsPassthrough,
+        Scenario::PaymentsSanctions,
+        Scenario::PaymentsVelocity,
+        Scenario::PaymentsRound,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -89,9 +99,14 @@ impl Scenario {
         Scenario::PaymentsStructuring,
     ];
 
-    /// Returns the scenarios that a market of several days with this many venues can have.
-    pub fn of_market(venues: usize) -> impl Iterator<Item = Scenario> {
-        Self::ALL.into_iter().filter(move |scenario| scenario.venues_min() <= venues)
+    /// Returns the scenarios that a market with this many venues, this many days and days of this length can have.
+    pub fn of_market(venues: usize, days: u32, span_ns: u64) -> impl Iterator<Item = Scenario> {
+        let is_possible = move |scenario: &Scenario| {
+            scenario.venues_min() <= venues
+                && scenario.days_min() <= days
+                && scenario.span_min_ns() <= span_ns
+        };
+        Self::ALL.into_iter().filter(is_possible)
     }
 
     /// Returns whether the labels of a market of several days are complete for the scenario. The background may trigger
@@ -107,12 +122,41 @@ impl Scenario {
                 | Scenario::MomentumIgnition
                 | Scenario::PaintingTape
                 | Scenario::Prearranged
+                | Scenario::PaymentsPassthrough
+                | Scenario::PaymentsVelocity
         )
     }
 
     /// Returns how many venues a scene needs.
     pub const fn venues_min(self) -> usize {
         if matches!(self, Scenario::CrossVenueLayering) { 2 } else { 1 }
+    }
+
+    /// Returns on which day of a market the first scene can be. The watch compares some payments with those of earlier
+    /// days.
+    pub const fn days_min(self) -> u32 {
+        if matches!(self, Scenario::PaymentsVelocity) { 2 } else { 1 }
+    }
+
+    /// Returns how long a day a scene needs, nanoseconds.
+    pub(crate) const fn span_min_ns(self) -> u64 {
+        match self {
+            Scenario::MarkingClose => 2 * WINDOW_NS,
+            Scenario::PaymentsPassthrough => payments::PASSTHROUGH_NS + 60 * S,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether the scenes are scripts of payments.
+    pub(crate) const fn is_of_payments(self) -> bool {
+        matches!(
+            self,
+            Scenario::PaymentsStructuring
+                | Scenario::PaymentsPassthrough
+                | Scenario::PaymentsSanctions
+                | Scenario::PaymentsVelocity
+                | Scenario::PaymentsRound
+        )
     }
 
     /// Returns whether a day has room for one scene of the scenario in an instrument.
@@ -141,6 +185,10 @@ impl Scenario {
             Scenario::MomentumIgnition => "momentum_ignition",
             Scenario::PaintingTape => "painting_tape",
             Scenario::Prearranged => "prearranged",
+            Scenario::PaymentsPassthrough => "payments_passthrough",
+            Scenario::PaymentsSanctions => "payments_sanctions",
+            Scenario::PaymentsVelocity => "payments_velocity",
+            Scenario::PaymentsRound => "payments_round",
         }
     }
 
@@ -162,7 +210,8 @@ impl Scenario {
             Scenario::RunawayAlgo => 40 * S,
             Scenario::MomentumIgnition => 170 * S,
             Scenario::PaintingTape => 60 * S,
-            Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
+            Scenario::MarkingClose => 0, // it has times of its own
+            _ if self.is_of_payments() => 0,
             _ => 25 * S,
         }
     }
