@@ -122,7 +122,7 @@ impl SimConfig {
         for scenario in planted.map(|(scenario, _)| *scenario).filter(|s| s.span_min_ns() > 0) {
             let name = match scenario {
                 Scenario::MarkingClose => "span_ns (for marking_close)",
-                _ => "span_ns (for payments_passthrough)",
+                _ => "span_ns (for payments_passthrough or insider_news)",
             };
             check_range(name, self.span_ns, scenario.span_min_ns(), 24 * 3600 * S)?;
         }

@@ -552,6 +552,8 @@ impl Sim {
             governor: &mut self.governor,
             at_close: &mut self.at_close,
             fair: &self.crowd.fair,
+            drift: &mut self.crowd.drift,
+            news: &mut self.news,
             pace: self.crowd.pace,
             next_parent: &mut self.crowd.next_parent,
             scene: planned.number,

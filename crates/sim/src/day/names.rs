@@ -40,6 +40,21 @@ pub(crate) fn news_bytes(id: u64) -> [u8; 8] {
     lettered(b'N', id, 10)
 }
 
+/// Formats a news number as text.
+pub(crate) fn news_text(id: u64) -> String {
+    text(news_bytes(id))
+}
+
+/// Formats the number of a message between traders as `K` and eight digits.
+pub(crate) fn comm_bytes(number: u64) -> [u8; 9] {
+    lettered(b'K', number, 10)
+}
+
+/// Formats the number of a message between traders as text.
+pub(crate) fn comm_text(number: u64) -> String {
+    text(comm_bytes(number))
+}
+
 /// Formats a payment number as `PAY` and nine digits.
 pub(crate) fn payment_text(number: u64) -> String {
     format!("PAY{number:09}")

@@ -13,6 +13,7 @@ use unitape_model::InstrumentId;
 #[derive(Debug)]
 pub(crate) struct PlannedScene {
     pub start_ts: u64,
+    pub scenario: Scenario,
     pub scene: Box<dyn Scene>,
     /// The scene's number among all scenes.
     pub number: u32,
@@ -50,6 +51,17 @@ pub(crate) struct DayPlan {
     pub scenes: Vec<PlannedScene>,
     pub halts: Vec<PlannedHalt>,
     pub payments: Vec<PlannedPayments>,
+    pub messages: Vec<PlannedMessage>,
+}
+
+/// A message between traders that is a scene.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlannedMessage {
+    /// The number of the scene among all scenes.
+    pub number: u32,
+    pub miss: bool,
+    /// The number of the scene among those of its kind.
+    pub n: usize,
 }
 
 impl DayPlan {
@@ -61,7 +73,8 @@ impl DayPlan {
         numbered: u32,
     ) -> Result<DayPlan, Error> {
         let times = config.times();
-        let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), payments: Vec::new() };
+        let mut plan =
+            DayPlan { scenes: Vec::new(), halts: Vec::new(), payments: Vec::new(), messages: Vec::new() };
         let mut calendar = InstrumentReservations::new(world.instruments.len(), times);
         let mut number = numbered;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
@@ -69,10 +82,15 @@ impl DayPlan {
                 |counts: &std::collections::BTreeMap<Scenario, u32>| counts.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
-        // Scenes that need a certain time come first, or the others would have taken it.
-        let (close, other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        // Scenes that need a certain time or a long one come first, or the others would have taken it.
+        let mut wanted: Vec<_> = wanted.collect();
+        wanted.sort_by_key(|(scenario, ..)| match scenario {
+            Scenario::MarkingClose => 0,
+            Scenario::InsiderNews => 1,
+            _ => 2,
+        });
         let mut daily = BTreeSet::new();
-        for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
+        for (scenario, miss, count) in wanted {
             if count > 0 && world.venues.len() < scenario.venues_min() {
                 return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
             }
@@ -81,6 +99,10 @@ impl DayPlan {
                 if scenario.is_of_payments() {
                     let (n, start_ns, span_ns) = (n as usize, config.start_ns, config.span_ns);
                     plan.payments.push(PlannedPayments { number, scenario, miss, n, start_ns, span_ns });
+                    continue;
+                }
+                if scenario == Scenario::CommsLexicon {
+                    plan.messages.push(PlannedMessage { number, miss, n: n as usize });
                     continue;
                 }
                 let reservation = if scenario == Scenario::MarkingClose {
@@ -105,6 +127,7 @@ impl DayPlan {
                 let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
                 plan.scenes.push(PlannedScene {
                     start_ts,
+                    scenario,
                     scene,
                     number,
                     cast,

@@ -127,6 +127,8 @@ fn a_simple_day_refuses_other_scenarios() {
     let refused = |more: &[&str]| run(options.iter().chain(more)).code(2);
     refused(&["--plant", "smoking=1"]).says(&["smoking", "--full"]);
     refused(&["--full", "--plant", "cross_venue=1", "--venues", "1"]).says(&["needs 2 venues"]);
+    refused(&["--full", "--plant", "velocity=1"]).says(&["needs 2 days"]);
+    refused(&["--full", "--plant", "insider_news=1", "--minutes", "60"]).says(&["insider_news"]);
     run(options.iter().chain(&["--plant", "all=1", "--near-miss", "all=0", "--minutes", "120"])).code(0);
     let truth = std::fs::read_to_string(format!("{out}/truth.jsonl")).unwrap();
     let labels = truth.lines().filter(|line| line.contains(r#""rec":"label""#));

@@ -44,6 +44,7 @@ mod event;
 mod frames;
 mod index;
 mod levels;
+mod lexicon;
 mod national;
 mod opening;
 mod shorts;
@@ -54,7 +55,7 @@ pub(crate) use config::date_of;
 pub(crate) use control::RequestGate;
 pub use control::{ControlAction, ControlRequest, RefusedRequests};
 pub use event::{
-    CashEntry, CashStatement, CommMessage, LevelAction, ListEntry, MarketEvent, MarketEventBody,
+    CashEntry, CashStatement, CommMessage, LevelAction, ListEntry, ListedParty, MarketEvent, MarketEventBody,
     NewsRevision, OwnerLink, PriceLevel, ShortMark,
 };
 pub use frames::{write_market_frame, write_market_line};
@@ -67,7 +68,7 @@ use unitape_model::{InstrumentId, NameKind, Side};
 use super::config::{S, SimConfig};
 use super::crowd::PricePace;
 use super::event::{DayEvent, DayEventBody, MarketPhase, OrderTicket};
-use super::plan::DayPlan;
+use super::plan::{DayPlan, PlannedMessage};
 use super::rate_limit::MessageRateLimiter;
 use super::truth::{AlertLabel, NearMiss, OrderLife};
 use super::world::SimulatedMarket;
@@ -107,6 +108,8 @@ pub struct Market {
     agenda_made: u64,
     controls: VecDeque<ControlRequest>,
     comms: u64,
+    /// The messages of scenes of this day.
+    messages: Vec<PlannedMessage>,
     last_comm: Option<CommMessage>,
     /// The first events of the day's runs without a gap: their ordinals in the day and in the market.
     runs: Vec<(u64, u64)>,
@@ -141,6 +144,8 @@ enum AgendaItem {
     /// Composite prices of all instruments.
     ReferencePrices,
     Comm,
+    /// The message of a scene.
+    Message(u32),
     /// The news of this place in the truth is corrected.
     Revision(u32),
 }
@@ -169,7 +174,7 @@ impl Market {
         let (mut plans, mut planned_payments, mut numbered) = (VecDeque::new(), Vec::new(), 0);
         for config in days {
             let plan = DayPlan::lay_out(&config, &mut world, &mut rng, numbered)?;
-            numbered += (plan.scenes.len() + plan.payments.len()) as u32;
+            numbered += (plan.scenes.len() + plan.payments.len() + plan.messages.len()) as u32;
             let from = planned_payments.len();
             planned_payments.extend_from_slice(&plan.payments);
             plans.push_back(PlannedDay { config, plan, payment_scenes: from..planned_payments.len() });
@@ -178,7 +183,8 @@ impl Market {
         let ids = MarketNameIds::add(&mut world, first.market);
         let today = plans.pop_front().expect("there is a day at least");
         let salted = |salt: u64| Rng::new(first.seed ^ salt);
-        let PlannedDay { config: day, plan, payment_scenes } = today;
+        let PlannedDay { config: day, mut plan, payment_scenes } = today;
+        let messages = std::mem::take(&mut plan.messages);
         let mut sim = Sim::begin(DaySetup { config: day, world, plan, payments, payment_scenes, rng });
         sim.crowd.pace = PricePace::Days;
         sim.x.gate = Some(Box::new(RequestGate::new(config.reject_one_in, salted(GATE_SALT))));
@@ -205,6 +211,7 @@ impl Market {
             agenda_made: 0,
             controls: VecDeque::new(),
             comms: 0,
+            messages,
             last_comm: None,
             runs: Vec::new(),
             labels: Vec::new(),
@@ -406,6 +413,7 @@ impl Market {
                 }
             }
             AgendaItem::Comm => self.talk(),
+            AgendaItem::Message(n) => self.play_message(n as usize),
             AgendaItem::Revision(number) => {
                 let NewsImpact { id: revises, instr, ticks, .. } = self.news[number as usize];
                 self.sim.news += 1;
@@ -446,13 +454,14 @@ impl Market {
         self.bodies.extend(statements.map(|statement| MarketEventBody::Statement(Box::new(statement))));
         self.put_bodies();
         self.end_totals();
-        let Some(PlannedDay { config, plan, payment_scenes }) = self.plans.pop_front() else {
+        let Some(PlannedDay { config, mut plan, payment_scenes }) = self.plans.pop_front() else {
             self.stage = DayStage::Over;
             return;
         };
         for (listed, px) in self.sim.x.world.instruments.iter_mut().zip(&mut self.closing) {
             listed.reference = px.take().unwrap_or(listed.reference);
         }
+        self.messages = std::mem::take(&mut plan.messages);
         self.sim.begin_day(config, plan, payment_scenes);
         self.now = self.sim.x.now;
         self.national.begin_day();

@@ -9,6 +9,7 @@ mod collusive_spoofing;
 mod cross_venue_layering;
 mod excessive_bid;
 mod fat_finger;
+mod insider_news;
 mod layering;
 mod messages;
 mod momentum_ignition;
@@ -17,6 +18,7 @@ mod payment_script;
 mod payments;
 mod ping_orders;
 mod prearranged;
+mod restricted_list;
 mod runaway;
 mod script;
 mod short_sale;
@@ -58,11 +60,14 @@ pub enum Scenario {
     PaymentsSanctions,
     PaymentsVelocity,
     PaymentsRound,
+    RestrictedList,
+    InsiderNews,
+    CommsLexicon,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 22] = [
+    pub const ALL: [Scenario; 25] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -85,6 +90,9 @@ impl Scenario {
         Scenario::PaymentsSanctions,
         Scenario::PaymentsVelocity,
         Scenario::PaymentsRound,
+        Scenario::RestrictedList,
+        Scenario::InsiderNews,
+        Scenario::CommsLexicon,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -124,6 +132,8 @@ impl Scenario {
                 | Scenario::Prearranged
                 | Scenario::PaymentsPassthrough
                 | Scenario::PaymentsVelocity
+                | Scenario::RestrictedList
+                | Scenario::InsiderNews
         )
     }
 
@@ -143,6 +153,7 @@ impl Scenario {
         match self {
             Scenario::MarkingClose => 2 * WINDOW_NS,
             Scenario::PaymentsPassthrough => payments::PASSTHROUGH_NS + 60 * S,
+            Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS + 1_000 * S,
             _ => 0,
         }
     }
@@ -189,6 +200,9 @@ impl Scenario {
             Scenario::PaymentsSanctions => "payments_sanctions",
             Scenario::PaymentsVelocity => "payments_velocity",
             Scenario::PaymentsRound => "payments_round",
+            Scenario::RestrictedList => "restricted_list",
+            Scenario::InsiderNews => "insider_news",
+            Scenario::CommsLexicon => "comms_lexicon",
         }
     }
 
@@ -210,6 +224,8 @@ impl Scenario {
             Scenario::RunawayAlgo => 40 * S,
             Scenario::MomentumIgnition => 170 * S,
             Scenario::PaintingTape => 60 * S,
+            // The window before the close is for others.
+            Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS,
             Scenario::MarkingClose => 0, // it has times of its own
             _ if self.is_of_payments() => 0,
             _ => 25 * S,
@@ -251,7 +267,7 @@ pub(crate) fn make(
         Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, placement, world)),
         Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, placement, world, rng)),
         Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, placement, world)),
-        _ => panic!("payments are planted by the payments"),
+        _ => panic!("payments and messages have no book"),
     }
 }
 
@@ -268,6 +284,8 @@ fn script_of(scenario: Scenario) -> Option<&'static script::SceneDefinition> {
         Scenario::MomentumIgnition => &momentum_ignition::DEFINITION,
         Scenario::PaintingTape => &painting_tape::DEFINITION,
         Scenario::Prearranged => &prearranged::DEFINITION,
+        Scenario::RestrictedList => &restricted_list::DEFINITION,
+        Scenario::InsiderNews => &insider_news::DEFINITION,
         _ => return None,
     })
 }

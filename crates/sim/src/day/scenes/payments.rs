@@ -22,14 +22,14 @@ const STRUCTURING: PaymentSceneDefinition = PaymentSceneDefinition {
     key: &[PaymentKeyPart::Debtor, PaymentKeyPart::Currency],
     misses: &[FEW_PARTS, OUTSIDE, THIRD_CURRENCY],
     accounts: 1,
-    write: structure,
+    write: write_structuring,
 };
 
 const FEW_PARTS: &str = "one payment fewer than min_count";
 const OUTSIDE: &str = "all others just outside the band";
 const THIRD_CURRENCY: &str = "the third is in another currency";
 
-fn structure(script: &mut PaymentScript<'_>) {
+fn write_structuring(script: &mut PaymentScript<'_>) {
     let n = script.planned.n;
     let [ccy, other_ccy] = if n.is_multiple_of(2) { ["USD", "EUR"] } else { ["EUR", "USD"] };
     script.set_currency(ccy);
@@ -59,7 +59,7 @@ const PASSTHROUGH: PaymentSceneDefinition = PaymentSceneDefinition {
     key: &[PaymentKeyPart::Account, PaymentKeyPart::Currency],
     misses: &[SMALL_CREDIT, SHORT, LATE_DEBIT, DEBIT_CURRENCY],
     accounts: 3,
-    write: pass_through,
+    write: write_passthrough,
 };
 
 const SMALL_CREDIT: &str = "the credit is a cent below min_amt";
@@ -70,7 +70,7 @@ const DEBIT_CURRENCY: &str = "the last debit is in another currency";
 /// The length of a scene of pass-through.
 pub(super) const PASSTHROUGH_NS: u64 = 3_600 * S;
 
-fn pass_through(script: &mut PaymentScript<'_>) {
+fn write_passthrough(script: &mut PaymentScript<'_>) {
     let (ccy, other_ccy) = currencies(script);
     script.set_currency(ccy);
     let credit = match script.is_edge() || script.misses(SMALL_CREDIT) {
@@ -105,7 +105,7 @@ const SANCTIONS: PaymentSceneDefinition = PaymentSceneDefinition {
     key: &[PaymentKeyPart::Reference],
     misses: &[COUNTRY, WORD, LONGER, ENDED, EARLY],
     accounts: 2,
-    write: sanction,
+    write: write_sanctions,
 };
 
 const COUNTRY: &str = "the letters of the country are the first of the BIC";
@@ -114,7 +114,7 @@ const LONGER: &str = "a word of the name has a letter more";
 const ENDED: &str = "the entry ends as the payment comes";
 const EARLY: &str = "the entry begins a nanosecond after the payment";
 
-fn sanction(script: &mut PaymentScript<'_>) {
+fn write_sanctions(script: &mut PaymentScript<'_>) {
     let (ccy, _) = currencies(script);
     script.set_currency(ccy);
     let (number, n) = (script.planned.number, script.planned.n);
@@ -159,14 +159,14 @@ const VELOCITY: PaymentSceneDefinition = PaymentSceneDefinition {
     key: &[PaymentKeyPart::Account, PaymentKeyPart::Currency],
     misses: &[FEW_PAYMENTS, MEAN, BASELINE],
     accounts: 2,
-    write: hurry,
+    write: write_velocity,
 };
 
 const FEW_PAYMENTS: &str = "one payment fewer than min_count in the window";
 const MEAN: &str = "one payment and a cent short of mult times the mean";
 const BASELINE: &str = "the earlier payments are in another currency";
 
-fn hurry(script: &mut PaymentScript<'_>) {
+fn write_velocity(script: &mut PaymentScript<'_>) {
     let (ccy, other_ccy) = currencies(script);
     script.set_currency(ccy);
     let count = match () {
@@ -218,14 +218,14 @@ const ROUND: PaymentSceneDefinition = PaymentSceneDefinition {
     key: &[PaymentKeyPart::Account],
     misses: &[FEW_ROUND, SHARE, CENT],
     accounts: 2,
-    write: round,
+    write: write_round,
 };
 
 const FEW_ROUND: &str = "one payment fewer than min_count";
 const SHARE: &str = "seven of nine are round, less than 80 %";
 const CENT: &str = "one of five amounts is a cent more";
 
-fn round(script: &mut PaymentScript<'_>) {
+fn write_round(script: &mut PaymentScript<'_>) {
     let (odd, count) = match () {
         () if script.misses(FEW_ROUND) => (0, 4),
         () if script.misses(SHARE) => (2, 7),

@@ -16,6 +16,7 @@ use super::super::event::{DayEventBody, TimeInForce};
 use super::super::exchange::OrderRef;
 use super::super::truth::AlertLabelKey;
 use super::super::world::{ListedInstrument, SimulatedMarket};
+use super::restricted_list::ScriptRestriction;
 use super::stage::{SceneContext, SceneParticipants, sign};
 use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
@@ -49,6 +50,8 @@ pub(crate) enum KeyPart {
     Side,
     /// The last order that the lead entered.
     Oid,
+    /// The last news of the scene.
+    News,
 }
 
 /// The members of a scripted scene.
@@ -154,8 +157,14 @@ struct Step {
 #[derive(Debug, Clone, Copy)]
 enum Action {
     Enter(OrderEntry),
-    Amend { order: ScriptOrder, px: i64 },
+    Amend {
+        order: ScriptOrder,
+        px: i64,
+    },
     Cancel(ScriptOrder),
+    Restrict(ScriptRestriction),
+    /// News by its ticks, on the lead's side.
+    News(i64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -249,6 +258,16 @@ impl Script {
         self.push(Action::Cancel(order));
     }
 
+    /// Forbids the scene's instrument to a party.
+    pub fn restrict(&mut self, restriction: ScriptRestriction) {
+        self.push(Action::Restrict(restriction));
+    }
+
+    /// Brings news that is good for the lead's side by this many ticks.
+    pub fn news(&mut self, ticks: i64) {
+        self.push(Action::News(ticks));
+    }
+
     /// Trades once at the middle, so that the last price is near the others again.
     pub fn settle(&mut self) {
         self.pause(1_500 * MS);
@@ -308,6 +327,7 @@ pub(crate) struct ScriptedScene {
     middles: [i64; 2],
     orders: Vec<OrderRef>,
     last_lead_oid: u64,
+    last_news: u64,
     first_seq: u64,
 }
 
@@ -351,6 +371,7 @@ impl ScriptedScene {
             middles: [0; 2],
             orders: Vec::new(),
             last_lead_oid: 0,
+            last_news: 0,
             first_seq: 0,
         }
     }
@@ -420,7 +441,7 @@ impl ScriptedScene {
         }
     }
 
-    fn act(&mut self, stage: &mut SceneContext<'_>, number: usize) {
+    fn act(&mut self, stage: &mut SceneContext<'_>, number: usize, start_ts: u64) {
         let Step { book, action, ref labels, .. } = self.script.steps[number];
         let (labels, venue_book) = (labels.clone(), self.books[book]);
         let mut before = stage.x.out.len();
@@ -449,6 +470,19 @@ impl ScriptedScene {
                 stage.x.amend(order.slot, self.px(book, px), qty);
             }
             Action::Cancel(order) => _ = stage.cancel(self.orders[order.0]),
+            Action::Restrict(restriction) => {
+                let member = self.member(restriction.role, self.side);
+                let entry = restriction.entry(&stage.x.world, venue_book, member, start_ts);
+                stage.x.emit(DayEventBody::List(entry));
+            }
+            Action::News(ticks) => {
+                let instr = stage.x.world.instr_of(venue_book);
+                let ticks = sign(self.side) * ticks;
+                *stage.news += 1;
+                self.last_news = *stage.news;
+                stage.drift[instr.index()] += ticks;
+                stage.x.emit(DayEventBody::News { id: self.last_news, instr, good: ticks > 0, ticks });
+            }
         }
         for LabelMark { completion, key, reason } in labels {
             let seq = self.find_completion(stage, before, completion);
@@ -498,6 +532,7 @@ impl ScriptedScene {
             KeyPart::Venue => ("venue", world.venue_name(book).to_owned()),
             KeyPart::Instr => ("instr", world.isin(book).to_owned()),
             KeyPart::Side => ("side", self.side.letter().to_owned()),
+            KeyPart::News => ("news_id", super::super::names::news_text(self.last_news)),
             KeyPart::Oid => ("oid", super::super::names::oid_text(self.last_lead_oid)),
         };
         AlertLabelKey(parts.iter().map(part).collect())
@@ -540,7 +575,7 @@ impl Scene for ScriptedScene {
                 if number == 0 {
                     self.first_seq = stage.next_seq();
                 }
-                self.act(stage, number);
+                self.act(stage, number, start);
                 self.stage = ScriptStage::Acts(number + 1, start);
                 match self.script.steps.get(number + 1) {
                     Some(step) => Some(start + step.after_ns),
