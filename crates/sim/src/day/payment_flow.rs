@@ -57,7 +57,7 @@ impl PaymentGenerator {
     /// Plays the next step of a scene.
     pub fn play_step(&mut self, n: usize, x: &mut SimulatedVenues, labels: &mut LabelSet) {
         let scene = &self.scenes[n];
-        let step = scene.steps[scene.played];
+        let step = scene.steps[scene.position];
         match step.action {
             PaymentAction::Transfer(transfer) => {
                 let Transfer { debtor, creditor, ccy, cents } = transfer;
@@ -70,7 +70,7 @@ impl PaymentGenerator {
         if scene.begins() {
             scene.first_seq = seq;
         }
-        scene.played += 1;
+        scene.position += 1;
         let (scenario, first_seq) = (scene.scenario.id(), scene.first_seq);
         if step.fires {
             labels.labels.push(AlertLabel {
@@ -82,7 +82,7 @@ impl PaymentGenerator {
                 first_seq,
                 trigger_seq: seq,
             });
-        } else if let Some(miss_reason) = scene.miss.filter(|_| scene.played == scene.steps.len()) {
+        } else if let Some(miss_reason) = scene.miss.filter(|_| scene.position == scene.steps.len()) {
             labels.near_misses.push(NearMiss {
                 scene: scene.number,
                 scenario,

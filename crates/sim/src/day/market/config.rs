@@ -35,8 +35,8 @@ impl MarketConfig {
         check_range("days", self.days.into(), 1, 60)?;
         check_range("comms", self.comms.into(), 0, 1_000_000)?;
         let planted = self.day.plant.iter().chain(&self.day.near_misses).filter(|(_, n)| **n > 0);
-        let mut early = planted.filter(|(scenario, _)| scenario.days_min() > self.days);
-        if let Some((scenario, _)) = early.next() {
+        let mut scenarios = planted.filter(|(scenario, _)| scenario.days_min() > self.days);
+        if let Some((scenario, _)) = scenarios.next() {
             return Err(Error::Days { scenario: scenario.id(), least: scenario.days_min() });
         }
         let mut start_ns = self.day.start_ns;

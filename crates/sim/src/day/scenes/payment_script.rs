@@ -58,8 +58,8 @@ pub(crate) struct PaymentScene {
     /// The reason of a near miss.
     pub miss: Option<&'static str>,
     pub steps: Vec<PaymentStep>,
-    /// The number of steps that have been played.
-    pub played: usize,
+    /// The index of the next step.
+    pub position: usize,
     /// The first event on the day of the scene.
     pub first_seq: u64,
     start_ns: u64,
@@ -110,7 +110,7 @@ impl PaymentScene {
             scenario: planned.scenario,
             miss: planned.miss.then(|| definition.misses[planned.n % definition.misses.len()]),
             steps: Vec::new(),
-            played: 0,
+            position: 0,
             first_seq: 0,
             start_ns: planned.start_ns,
             key: definition.key,
@@ -125,7 +125,7 @@ impl PaymentScene {
     /// Returns whether the next step is the first on the day of the scene.
     pub fn begins(&self) -> bool {
         let first = self.steps.iter().position(|step| step.ts.is_none_or(|ts| ts >= self.start_ns));
-        first == Some(self.played)
+        first == Some(self.position)
     }
 
     /// Makes the key of the alert; `number` is that of the last payment.

@@ -177,22 +177,22 @@ fn write_velocity(script: &mut PaymentScript<'_>) {
     // An odd number of hundredths is no round amount.
     let amounts: Vec<i64> = (0..count).map(|_| script.rng.between(10_000, 500_000) | 1).collect();
     // Of the thirty days, six times the payments and the sum of the window are a fifth a day.
-    let most = 6 * amounts.iter().sum::<i64>();
+    let sum_max = 6 * amounts.iter().sum::<i64>();
     let is_by_sum = script.rng.one_in(2);
-    let earlier: Vec<i64> = match () {
-        () if script.misses(MEAN) => shares(most + 1, 61),
-        () if script.is_edge() && is_by_sum => shares(most, 61),
-        () if script.is_edge() => shares(most + 60, 60),
+    let baseline: Vec<i64> = match () {
+        () if script.misses(MEAN) => shares(sum_max + 1, 61),
+        () if script.is_edge() && is_by_sum => shares(sum_max, 61),
+        () if script.is_edge() => shares(sum_max + 60, 60),
         () => (0..script.rng.between(1, 5)).map(|_| script.rng.between(10_000, 500_000) | 1).collect(),
     };
     // The first halves of both days are for the earlier payments, so that these are a window old.
     let half_ns = script.planned.span_ns / 2;
-    let earlier_ccy = if script.misses(BASELINE) { other_ccy } else { ccy };
+    let baseline_ccy = if script.misses(BASELINE) { other_ccy } else { ccy };
     script.begin_day_before(half_ns / 4);
-    let (start_ts, step_ns) = (script.ts(), half_ns / 2 / earlier.len() as u64);
-    for (number, cents) in earlier.into_iter().enumerate() {
+    let (start_ts, step_ns) = (script.ts(), half_ns / 2 / baseline.len() as u64);
+    for (number, cents) in baseline.into_iter().enumerate() {
         script.wait_until(start_ts + number as u64 * step_ns);
-        script.pay_in(earlier_ccy, 0, 1, cents);
+        script.pay_in(baseline_ccy, 0, 1, cents);
     }
     script.begin_after(half_ns, half_ns / 2);
     let (start_ts, step_ns) = (script.ts(), half_ns / 4 / amounts.len() as u64);
@@ -226,7 +226,7 @@ const SHARE: &str = "seven of nine are round, less than 80 %";
 const CENT: &str = "one of five amounts is a cent more";
 
 fn write_round(script: &mut PaymentScript<'_>) {
-    let (odd, count) = match () {
+    let (odd_count, count) = match () {
         () if script.misses(FEW_ROUND) => (0, 4),
         () if script.misses(SHARE) => (2, 7),
         // Eight of ten are exactly the share.
@@ -235,13 +235,13 @@ fn write_round(script: &mut PaymentScript<'_>) {
         () => (0, script.rng.between(5, 7)),
     };
     script.begin(100 * S);
-    for number in 0..odd + count {
+    for number in 0..odd_count + count {
         // Never in the band of structuring.
         let thousands = script.rng.pick(&[1, 2, 3, 5, 7, 12, 20, 35, 50]);
-        let is_odd = number < odd || script.misses(CENT) && number == 2;
+        let is_odd = number < odd_count || script.misses(CENT) && number == 2;
         let (ccy, _) = currencies(script);
         script.pay_in(ccy, 0, 1, thousands * 100_000 + i64::from(is_odd));
-        if (number - odd >= 4) && (number + 1 - odd) * 5 >= (number + 1) * 4 {
+        if (number - odd_count >= 4) && (number + 1 - odd_count) * 5 >= (number + 1) * 4 {
             script.fires();
         }
         script.pause(1_000, 9_000);
