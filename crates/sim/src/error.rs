@@ -50,6 +50,14 @@ pub enum Error {
         /// The least number of venues.
         least: usize,
     },
+    /// A scenario that looks back at earlier days.
+    #[error("configuration: {scenario} needs {least} days")]
+    Days {
+        /// Id of the scenario.
+        scenario: &'static str,
+        /// The least number of days.
+        least: u32,
+    },
     /// A control that a market cannot obey.
     #[error("control: {0}")]
     Control(String),
@@ -91,7 +99,8 @@ impl Error {
             | Self::OutOfRange { .. }
             | Self::NoRoom { .. }
             | Self::FullMarketOnly { .. }
-            | Self::Venues { .. } => ErrorCause::Call,
+            | Self::Venues { .. }
+            | Self::Days { .. } => ErrorCause::Call,
             Self::Control(_)
             | Self::BankLine(_)
             | Self::Templates(_)

@@ -118,10 +118,13 @@ impl SimConfig {
         for (scenario, &n) in self.plant.iter().chain(&self.near_misses) {
             check_range(scenario.id(), n.into(), 0, 1_000_000)?;
         }
-        let closing_count =
-            |counts: &BTreeMap<Scenario, u32>| counts.get(&Scenario::MarkingClose).copied().unwrap_or(0);
-        if closing_count(&self.plant) + closing_count(&self.near_misses) > 0 {
-            check_range("span_ns (for marking_close)", self.span_ns, 2 * WINDOW_NS, 24 * 3600 * S)?;
+        let planted = self.plant.iter().chain(&self.near_misses).filter(|(_, n)| **n > 0);
+        for scenario in planted.map(|(scenario, _)| *scenario).filter(|s| s.span_min_ns() > 0) {
+            let name = match scenario {
+                Scenario::MarkingClose => "span_ns (for marking_close)",
+                _ => "span_ns (for payments_passthrough or insider_news)",
+            };
+            check_range(name, self.span_ns, scenario.span_min_ns(), 24 * 3600 * S)?;
         }
         Ok(())
     }
@@ -137,6 +140,7 @@ impl SimConfig {
 /// The window of `marking_close`.
 pub(crate) const WINDOW_NS: u64 = 600 * S;
 pub(crate) const S: u64 = 1_000_000_000;
+pub(crate) const DAY_NS: u64 = 86_400 * S;
 pub(crate) const INSTRUMENTS_MAX: u64 = 20_000;
 /// Times on the wire have four digits for the year, and 2^63 nanoseconds end in 2262.
 const YEAR_2250_NS: u64 = 8_835_955_200_000_000_000;

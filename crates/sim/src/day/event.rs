@@ -4,6 +4,7 @@
 //! of an instrument is its index there.
 //! Seconds forms (tape frames, lines, FIX, …) are made from these by the writers beside.
 
+use super::market::ListEntry;
 use crate::book::BestLevel;
 use unitape_model::{InstrumentId, Side};
 
@@ -130,6 +131,8 @@ pub enum DayEventBody {
     },
     /// A payment.
     Payment(Payment),
+    /// An entry of a list, which a scene of a market of several days needs.
+    List(ListEntry),
 }
 
 /// Terms of an order.

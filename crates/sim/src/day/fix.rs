@@ -206,6 +206,7 @@ impl FixDayWriter {
             DayEventBody::OrderRecv { .. }
             | DayEventBody::Parent { .. }
             | DayEventBody::News { .. }
+            | DayEventBody::List(_)
             | DayEventBody::Payment(_) => {
                 return false;
             }

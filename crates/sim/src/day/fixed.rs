@@ -18,6 +18,7 @@
 //!
 //! The header has the day on which the simulated day begins; the trailer must be asked for with [`FixedDayWriter::end`].
 
+use super::config::DAY_NS;
 use super::event::{DayEvent, DayEventBody, OrderTicket};
 use super::names;
 use super::world::SimulatedMarket;
@@ -130,6 +131,7 @@ impl FixedDayWriter {
             DayEventBody::OrderRecv { .. }
             | DayEventBody::Parent { .. }
             | DayEventBody::News { .. }
+            | DayEventBody::List(_)
             | DayEventBody::Payment(_) => {
                 return false;
             }
@@ -217,8 +219,6 @@ const EXEC: usize = 1;
 const PRINT: usize = 2;
 const BEST: usize = 3;
 const OTHER: usize = 4;
-
-const DAY_NS: u64 = 86_400_000_000_000;
 
 fn price(world: &SimulatedMarket, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
     nano(ticks.map(|ticks| world.listed(book).nano(ticks)), out);

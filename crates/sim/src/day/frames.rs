@@ -306,14 +306,15 @@ pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut Fram
             e.id(EventField::Ref, names::payment_text(p.number).as_bytes());
             e.sym(EventField::DrAcct, world.pay_account_id(p.debtor));
             e.sym(EventField::CrAcct, world.pay_account_id(p.creditor));
-            e.text(EventField::DrName, &names::holder(p.debtor));
-            e.text(EventField::CrName, &names::holder(p.creditor));
+            e.text(EventField::DrName, &world.pay_holder(p.debtor));
+            e.text(EventField::CrName, &world.pay_holder(p.creditor));
             e.text(EventField::Ccy, p.ccy);
             let amount = Amount::new(p.cents.into(), -2).expect("an amount of ours is small");
             e.set(EventField::Amt, EventValue::Amount(amount));
-            e.text(EventField::CrBic, &names::bic(p.creditor));
-            e.text(EventField::DrBic, &names::bic(p.debtor));
+            e.text(EventField::CrBic, &world.pay_bic(p.creditor));
+            e.text(EventField::DrBic, &world.pay_bic(p.debtor));
         }
+        DayEventBody::List(_) => unreachable!("a market of several days writes its lists"),
     }
 }
 

@@ -133,7 +133,7 @@ pub struct Sim {
     halts: Vec<PlannedHalt>,
     payments: PaymentGenerator,
     /// The scenes of payments of this day.
-    structuring: std::ops::Range<usize>,
+    payment_scenes: std::ops::Range<usize>,
     at_close: Vec<(u32, scenes::PendingLabel)>,
     cues: BinaryHeap<Reverse<(u64, u64, ScheduledAction)>>,
     cues_made: u64,
@@ -153,7 +153,7 @@ struct DaySetup {
     world: SimulatedMarket,
     plan: DayPlan,
     payments: PaymentGenerator,
-    structuring: std::ops::Range<usize>,
+    payment_scenes: std::ops::Range<usize>,
     rng: Rng,
 }
 
@@ -172,7 +172,7 @@ enum ScheduledAction {
     Scene(u32),
     News,
     Payment,
-    Structuring(u32),
+    PaymentStep(u32),
 }
 
 impl Sim {
@@ -183,14 +183,14 @@ impl Sim {
         let mut rng = Rng::new(config.seed);
         let mut world = SimulatedMarket::new(&config, &mut rng);
         let plan = DayPlan::lay_out(&config, &mut world, &mut rng, 0)?;
-        let payments = PaymentGenerator::new(&config, &plan.structuring, &mut world, &mut rng);
-        let structuring = 0..payments.structuring.len();
-        Ok(Self::begin(DaySetup { config, world, plan, payments, structuring, rng }))
+        let payments = PaymentGenerator::new(&config, &plan.payments, &mut world, &mut rng);
+        let payment_scenes = 0..payments.scenes.len();
+        Ok(Self::begin(DaySetup { config, world, plan, payments, payment_scenes, rng }))
     }
 
     /// Begins the day of a plan, in a complete world.
     fn begin(setup: DaySetup) -> Sim {
-        let DaySetup { config, world, plan, payments, structuring, rng } = setup;
+        let DaySetup { config, world, plan, payments, payment_scenes, rng } = setup;
         let times = config.times();
         let x = SimulatedVenues::new(world, &config);
         let mut sim = Sim {
@@ -200,7 +200,7 @@ impl Sim {
             scenes: plan.scenes,
             halts: plan.halts,
             payments,
-            structuring,
+            payment_scenes,
             at_close: Vec::new(),
             cues: BinaryHeap::new(),
             cues_made: 0,
@@ -381,10 +381,16 @@ impl Sim {
             let ts = from + self.rng.below(span);
             self.cue(ts, ScheduledAction::Payment);
         }
-        for n in self.structuring.clone() {
-            for _ in 0..self.payments.structuring[n].parts.len() {
-                let ts = from + self.rng.below(span);
-                self.cue(ts, ScheduledAction::Structuring(n as u32));
+        let day = from..from + span;
+        for n in 0..self.payments.scenes.len() {
+            for step in 0..self.payments.scenes[n].steps.len() {
+                let ts = match self.payments.scenes[n].steps[step].ts {
+                    None if self.payment_scenes.contains(&n) => from + self.rng.below(span),
+                    // Also of a scene of the next day, which reaches back into this one.
+                    Some(ts) if day.contains(&ts) => ts,
+                    _ => continue,
+                };
+                self.cue(ts, ScheduledAction::PaymentStep(n as u32));
             }
         }
     }
@@ -507,8 +513,8 @@ impl Sim {
                 self.x.emit(DayEventBody::News { id: self.news, instr, good, ticks });
             }
             ScheduledAction::Payment => self.payments.background_payment(&mut self.x, &mut self.rng),
-            ScheduledAction::Structuring(n) => {
-                self.payments.structure(n as usize, &mut self.x, &mut self.labels)
+            ScheduledAction::PaymentStep(n) => {
+                self.payments.play_step(n as usize, &mut self.x, &mut self.labels)
             }
         }
     }
@@ -547,6 +553,8 @@ impl Sim {
             governor: &mut self.governor,
             at_close: &mut self.at_close,
             fair: &self.crowd.fair,
+            drift: &mut self.crowd.drift,
+            news: &mut self.news,
             pace: self.crowd.pace,
             next_parent: &mut self.crowd.next_parent,
             scene: planned.number,
@@ -564,7 +572,7 @@ impl Sim {
 const LEAST_GAP_NS: u64 = 100;
 
 /// Kinds of events that a day has.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "ref",
     "party",
     "session",
@@ -579,6 +587,7 @@ const KINDS: [&str; 14] = [
     "exec",
     "news",
     "payment",
+    "list",
 ];
 
 fn kind_index(body: &DayEventBody) -> usize {
@@ -597,6 +606,7 @@ fn kind_index(body: &DayEventBody) -> usize {
         DayEventBody::Exec { .. } => 11,
         DayEventBody::News { .. } => 12,
         DayEventBody::Payment(_) => 13,
+        DayEventBody::List(_) => 14,
     }
 }
 

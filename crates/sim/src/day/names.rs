@@ -53,12 +53,27 @@ pub(crate) fn news_bytes(id: u64) -> [u8; 8] {
     lettered(b'N', id, 10)
 }
 
+/// Formats a news number as text.
+pub(crate) fn news_text(id: u64) -> String {
+    text(news_bytes(id))
+}
+
+/// Formats the number of a message between traders as `K` and eight digits.
+pub(crate) fn comm_bytes(number: u64) -> [u8; 9] {
+    lettered(b'K', number, 10)
+}
+
+/// Formats the number of a message between traders as text.
+pub(crate) fn comm_text(number: u64) -> String {
+    text(comm_bytes(number))
+}
+
 /// Formats a payment number as `PAY` and nine digits.
 pub(crate) fn payment_text(number: u64) -> String {
     format!("PAY{number:09}")
 }
 
-/// Returns the name of an account's holder in payments.
+/// Returns the usual name of an account's holder in payments.
 pub fn holder(account: u32) -> String {
     const FIRST: [&str; 8] = ["ALDER", "BIRCH", "CEDAR", "DAPHNE", "ELDER", "FERN", "GORSE", "HAZEL"];
     const SECOND: [&str; 4] = ["TRADING", "SHIPPING", "BAKERIES", "STORES"];
@@ -66,7 +81,7 @@ pub fn holder(account: u32) -> String {
     format!("{} {} {}", FIRST[n % FIRST.len()], SECOND[n / FIRST.len() % SECOND.len()], n + 1)
 }
 
-/// Returns the BIC of an account's bank in payments.
+/// Returns the usual BIC of an account's bank in payments.
 pub fn bic(account: u32) -> String {
     const PLACES: [&str; 4] = ["GB2L", "FRPP", "DEFF", "NL2A"];
     let letter = (b'A' + (account % 12) as u8) as char;

@@ -1,9 +1,9 @@
-//! Payments: a background that no scenario could call structuring, and the structuring scenes.
+//! Payments: a background that no scenario could call structuring, and the scenes of payments.
 
 use super::config::SimConfig;
 use super::event::{DayEventBody, Payment};
 use super::exchange::SimulatedVenues;
-use super::scenes::StructuringScene;
+use super::scenes::{PaymentAction, PaymentScene, PlannedPayments, Transfer};
 use super::truth::{AlertLabel, LabelSet, NearMiss};
 use super::world::SimulatedMarket;
 use crate::rng::Rng;
@@ -15,7 +15,7 @@ const CURRENCIES: [&str; 4] = ["USD", "EUR", "GBP", "CHF"];
 /// Payments of the day.
 #[derive(Debug)]
 pub(crate) struct PaymentGenerator {
-    pub structuring: Vec<StructuringScene>,
+    pub scenes: Vec<PaymentScene>,
     /// Accounts of the background; the accounts of the scenes follow them.
     accounts: u32,
     /// Payments in the band so far, by account of the background and currency.
@@ -26,22 +26,14 @@ pub(crate) struct PaymentGenerator {
 impl PaymentGenerator {
     pub fn new(
         config: &SimConfig,
-        scenes: &[(u32, bool, usize)],
+        planned: &[PlannedPayments],
         world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> PaymentGenerator {
         let accounts = (config.payments / 8).clamp(20, 100_000);
-        world.add_pay_accounts(accounts + scenes.len() as u32);
-        let scene = |(index, &(number, miss, n)): (usize, &(u32, bool, usize))| {
-            StructuringScene::new(number, miss, n, accounts + index as u32, rng)
-        };
-        let structuring = scenes.iter().enumerate().map(scene).collect();
-        PaymentGenerator {
-            structuring,
-            accounts,
-            in_band: vec![Default::default(); accounts as usize],
-            number: 0,
-        }
+        world.add_pay_accounts(accounts);
+        let scenes = planned.iter().map(|planned| PaymentScene::new(planned, accounts, world, rng)).collect();
+        PaymentGenerator { scenes, accounts, in_band: vec![Default::default(); accounts as usize], number: 0 }
     }
 
     /// Makes a background payment: most sums are small, some are large, some are between banks.
@@ -62,35 +54,39 @@ impl PaymentGenerator {
         self.pay(x, between_banks, debtor, creditor, CURRENCIES[ccy], cents);
     }
 
-    /// Makes the next payment of a scene.
-    pub fn structure(&mut self, n: usize, x: &mut SimulatedVenues, labels: &mut LabelSet) {
-        let scene = &self.structuring[n];
-        let (debtor, (ccy, cents)) = (scene.debtor, scene.parts[scene.made]);
-        let creditor = (debtor.wrapping_mul(2_654_435_761)) % self.accounts;
-        self.pay(x, false, debtor, creditor, ccy, cents);
-        let (seq, ts) = (x.seq, x.now);
-        let scene = &mut self.structuring[n];
-        scene.made += 1;
-        if scene.made == 1 {
+    /// Plays the next step of a scene.
+    pub fn play_step(&mut self, n: usize, x: &mut SimulatedVenues, labels: &mut LabelSet) {
+        let scene = &self.scenes[n];
+        let step = scene.steps[scene.position];
+        match step.action {
+            PaymentAction::Transfer(transfer) => {
+                let Transfer { debtor, creditor, ccy, cents } = transfer;
+                self.pay(x, false, debtor, creditor, ccy, cents);
+            }
+            PaymentAction::List(entry) => x.emit(DayEventBody::List(entry)),
+        }
+        let (seq, ts, number) = (x.seq, x.now, self.number);
+        let scene = &mut self.scenes[n];
+        if scene.begins() {
             scene.first_seq = seq;
         }
-        let (scenario, key, first_seq) = (StructuringScene::id(), scene.key(&x.world), scene.first_seq);
-        if scene.fires_at() == Some(scene.made) {
-            let label = AlertLabel {
-                scene: scene.scene,
+        scene.position += 1;
+        let (scenario, first_seq) = (scene.scenario.id(), scene.first_seq);
+        if step.fires {
+            labels.labels.push(AlertLabel {
+                scene: scene.number,
                 scenario,
-                key,
+                key: scene.key(&x.world, number),
                 reason: None,
                 ts,
                 first_seq,
                 trigger_seq: seq,
-            };
-            labels.labels.push(label);
-        } else if let Some(miss_reason) = scene.miss.filter(|_| scene.made == scene.parts.len()) {
+            });
+        } else if let Some(miss_reason) = scene.miss.filter(|_| scene.position == scene.steps.len()) {
             labels.near_misses.push(NearMiss {
-                scene: scene.scene,
+                scene: scene.number,
                 scenario,
-                key,
+                key: scene.key(&x.world, number),
                 misses: miss_reason,
                 first_seq,
                 trigger_seq: None,

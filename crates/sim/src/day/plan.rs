@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::config::{DayTimes, S, SimConfig};
-use super::scenes::{self, Scenario, Scene, ScenePlacement};
+use super::scenes::{self, PlannedPayments, Scenario, Scene, ScenePlacement};
 use super::world::SimulatedMarket;
 use crate::error::Error;
 use crate::rng::Rng;
@@ -14,6 +14,7 @@ use unitape_model::InstrumentId;
 #[derive(Debug)]
 pub(crate) struct PlannedScene {
     pub start_ts: u64,
+    pub scenario: Scenario,
     pub scene: Box<dyn Scene>,
     /// The scene's number among all scenes.
     pub number: u32,
@@ -50,8 +51,18 @@ pub(crate) struct PlannedHalt {
 pub(crate) struct DayPlan {
     pub scenes: Vec<PlannedScene>,
     pub halts: Vec<PlannedHalt>,
-    /// Scenes of payments: whether the scene misses, and its number among those of its kind.
-    pub structuring: Vec<(u32, bool, usize)>,
+    pub payments: Vec<PlannedPayments>,
+    pub messages: Vec<PlannedMessage>,
+}
+
+/// A message between traders that is a scene.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlannedMessage {
+    /// The number of the scene among all scenes.
+    pub number: u32,
+    pub miss: bool,
+    /// The number of the scene among those of its kind.
+    pub n: usize,
 }
 
 impl DayPlan {
@@ -63,7 +74,8 @@ impl DayPlan {
         numbered: u32,
     ) -> Result<DayPlan, Error> {
         let times = config.times();
-        let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
+        let mut plan =
+            DayPlan { scenes: Vec::new(), halts: Vec::new(), payments: Vec::new(), messages: Vec::new() };
         let mut calendar = InstrumentReservations::new(world.instruments.len(), times);
         let mut number = numbered;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
@@ -71,23 +83,30 @@ impl DayPlan {
                 |counts: &std::collections::BTreeMap<Scenario, u32>| counts.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
-        // Scenes that need a certain time come first, or the others would have taken it.
-        let (close, mut other_scenes): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
+        // Scenes that need a certain time or a long one come first, or the others would have taken it.
+        let mut wanted: Vec<_> = wanted.collect();
         // In a crowded day short scenes would leave no gap for a long one.
-        let needed_ns: u64 = other_scenes.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
-        let room_ns = (times.closing_call - times.open) * world.instruments.len() as u64;
-        if needed_ns > room_ns / 3 {
-            other_scenes.sort_by_key(|w| Reverse(w.0.longest_ns()));
-        }
+        let needed_ns: u64 = wanted.iter().map(|w| w.0.longest_ns() * u64::from(w.2)).sum();
+        let is_crowded = needed_ns > (times.closing_call - times.open) * world.instruments.len() as u64 / 3;
+        wanted.sort_by_key(|(scenario, ..)| match scenario {
+            Scenario::MarkingClose => (0, Reverse(0)),
+            Scenario::InsiderNews => (1, Reverse(0)),
+            other => (2, Reverse(if is_crowded { other.longest_ns() } else { 0 })),
+        });
         let mut daily = BTreeSet::new();
-        for (scenario, miss, count) in close.into_iter().chain(other_scenes) {
+        for (scenario, miss, count) in wanted {
             if count > 0 && world.venues.len() < scenario.venues_min() {
                 return Err(Error::Venues { scenario: scenario.id(), least: scenario.venues_min() });
             }
             for n in 0..count {
                 number += 1;
-                if scenario == Scenario::PaymentsStructuring {
-                    plan.structuring.push((number, miss, n as usize));
+                if scenario.is_of_payments() {
+                    let (n, start_ns, span_ns) = (n as usize, config.start_ns, config.span_ns);
+                    plan.payments.push(PlannedPayments { number, scenario, miss, n, start_ns, span_ns });
+                    continue;
+                }
+                if scenario == Scenario::CommsLexicon {
+                    plan.messages.push(PlannedMessage { number, miss, n: n as usize });
                     continue;
                 }
                 let reservation = if scenario == Scenario::MarkingClose {
@@ -117,6 +136,7 @@ impl DayPlan {
                 let start_ts = if scenario.measures_volume() { times.open + S } else { start_ts };
                 plan.scenes.push(PlannedScene {
                     start_ts,
+                    scenario,
                     scene,
                     number,
                     cast,

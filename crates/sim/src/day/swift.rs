@@ -44,7 +44,7 @@ impl SwiftDayWriter {
         let date = format!("{:02}{month:02}{day:02}", year % 100);
         let minute = format!("{:02}{:02}", seconds / 3600 % 24, seconds / 60 % 60);
         let (kind, number) = (if p.between_banks { "202" } else { "103" }, self.messages);
-        let (sender, receiver) = (names::bic(p.debtor), names::bic(p.creditor));
+        let (sender, receiver) = (world.pay_bic(p.debtor), world.pay_bic(p.creditor));
         let (session, sequence) = (number / 1_000_000 % 10_000, number % 1_000_000);
         // Writing to a Vec cannot fail.
         let _ = write!(
@@ -62,8 +62,8 @@ fn body(world: &SimulatedMarket, p: &Payment, date: &str, out: &mut Vec<u8>) {
     let reference = names::payment_text(p.number);
     let money = format!("{date}{}{},{:02}", p.ccy, p.cents / 100, p.cents % 100);
     let (from, to) = (world.pay_account(p.debtor), world.pay_account(p.creditor));
-    let (payer, payee) = (names::holder(p.debtor), names::holder(p.creditor));
-    let (payer_bank, payee_bank) = (names::bic(p.debtor), names::bic(p.creditor));
+    let (payer, payee) = (world.pay_holder(p.debtor), world.pay_holder(p.creditor));
+    let (payer_bank, payee_bank) = (world.pay_bic(p.debtor), world.pay_bic(p.creditor));
     let _ = if p.between_banks {
         write!(
             out,

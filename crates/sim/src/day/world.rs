@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use unitape_model::{Dictionary, InstrumentId, NameKind, Side};
 
 use super::config::{INSTRUMENTS_MAX, SimConfig};
+use super::names;
 use crate::error::Error;
 use crate::rng::Rng;
 
@@ -73,6 +74,8 @@ pub struct SimulatedMarket {
     pub link_scores: BTreeMap<u32, i64>,
     /// Accounts in payments.
     pub pay_accounts: u32,
+    /// Holder and BIC of the accounts in payments that have no usual ones.
+    pay_parties: BTreeMap<u32, (String, String)>,
     names: Dictionary,
     algos: u32,
     firms: u32,
@@ -99,6 +102,7 @@ impl SimulatedMarket {
             groups: Vec::new(),
             link_scores: BTreeMap::new(),
             pay_accounts: 0,
+            pay_parties: BTreeMap::new(),
             names: Dictionary::default(),
             algos: 0,
             firms: FIRMS,
@@ -171,6 +175,11 @@ impl SimulatedMarket {
             let id = self.name(NameKind::Account, &account);
             assert_eq!(id, self.members.len() as u32 + self.pay_accounts, "accounts of payments come last");
         }
+    }
+
+    /// Gives an account in payments another holder and another bank.
+    pub(crate) fn set_pay_party(&mut self, account: u32, holder: String, bic: String) {
+        self.pay_parties.insert(account, (holder, bic));
     }
 
     fn add_owner(&mut self) -> u32 {
@@ -341,6 +350,16 @@ impl SimulatedMarket {
     /// Returns the id in [`NameKind::Account`] of an account in payments.
     pub fn pay_account_id(&self, index: u32) -> u32 {
         self.members.len() as u32 + index + 1
+    }
+
+    /// Returns the name of the holder of an account in payments.
+    pub fn pay_holder(&self, index: u32) -> String {
+        self.pay_parties.get(&index).map_or_else(|| names::holder(index), |party| party.0.clone())
+    }
+
+    /// Returns the BIC of the bank of an account in payments.
+    pub fn pay_bic(&self, index: u32) -> String {
+        self.pay_parties.get(&index).map_or_else(|| names::bic(index), |party| party.1.clone())
     }
 
     fn text(&self, dict: NameKind, id: u32) -> &str {

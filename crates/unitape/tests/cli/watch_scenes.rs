@@ -96,9 +96,11 @@ fn check(config: MarketConfig, with_twins: bool) -> BTreeMap<&'static str, usize
 fn scripted_scenes_fire_where_they_are_labelled() {
     let scripted: Vec<Scenario> =
         Scenario::ALL.into_iter().filter(|s| !Scenario::SIMPLE_DAY.contains(s)).collect();
+    let on_day = |days: u32| scripted.iter().copied().filter(|s| s.days_min() == days).collect::<Vec<_>>();
     let seeds = std::env::var("UNITAPE_SCENE_SEEDS").map_or(4, |n| n.parse().expect("a number of seeds"));
     for seed in 1..=seeds {
-        let counts = check(config(seed, 1, &scripted), true);
+        let mut counts = check(config(seed, 1, &on_day(1)), true);
+        counts.extend(check(config(seed, 2, &on_day(2)), true));
         for scenario in &scripted {
             assert!(counts.get(scenario.id()).is_some_and(|n| *n >= 2), "seed {seed}: {counts:?}");
         }
@@ -110,7 +112,8 @@ fn scripted_scenes_fire_where_they_are_labelled() {
 fn all_scenes_fit_side_by_side() {
     let counts = check(config(31, 2, &Scenario::ALL), false);
     for scenario in Scenario::ALL {
-        assert!(counts.get(scenario.id()).is_some_and(|n| *n >= 4), "{}: {counts:?}", scenario.id());
+        let least = 2 * (3 - scenario.days_min()) as usize;
+        assert!(counts.get(scenario.id()).is_some_and(|n| *n >= least), "{}: {counts:?}", scenario.id());
     }
 }
 
@@ -124,6 +127,8 @@ fn a_simple_day_refuses_other_scenarios() {
     let refused = |more: &[&str]| run(options.iter().chain(more)).code(2);
     refused(&["--plant", "smoking=1"]).says(&["smoking", "--full"]);
     refused(&["--full", "--plant", "cross_venue=1", "--venues", "1"]).says(&["needs 2 venues"]);
+    refused(&["--full", "--plant", "velocity=1"]).says(&["needs 2 days"]);
+    refused(&["--full", "--plant", "insider_news=1", "--minutes", "60"]).says(&["insider_news"]);
     run(options.iter().chain(&["--plant", "all=1", "--near-miss", "all=0", "--minutes", "120"])).code(0);
     let truth = std::fs::read_to_string(format!("{out}/truth.jsonl")).unwrap();
     let labels = truth.lines().filter(|line| line.contains(r#""rec":"label""#));

@@ -2,7 +2,7 @@
 
 use unitape_model::{CivilDate, UnixNanos};
 
-use super::super::config::SimConfig;
+use super::super::config::{DAY_NS, SimConfig};
 use crate::error::Error;
 
 /// The configuration of a market of several days. The same values make the same events, on every machine.
@@ -34,14 +34,21 @@ impl MarketConfig {
         };
         check_range("days", self.days.into(), 1, 60)?;
         check_range("comms", self.comms.into(), 0, 1_000_000)?;
+        let planted = self.day.plant.iter().chain(&self.day.near_misses).filter(|(_, n)| **n > 0);
+        let mut scenarios = planted.filter(|(scenario, _)| scenario.days_min() > self.days);
+        if let Some((scenario, _)) = scenarios.next() {
+            return Err(Error::Days { scenario: scenario.id(), least: scenario.days_min() });
+        }
         let mut start_ns = self.day.start_ns;
         let mut days = Vec::new();
-        for _ in 0..self.days {
+        for number in 1..=self.days {
             self.day.check()?;
             while date_of(start_ns).is_weekend() {
                 start_ns += DAY_NS;
             }
-            let day = SimConfig { start_ns, ..self.day.clone() };
+            let mut day = SimConfig { start_ns, ..self.day.clone() };
+            day.plant.retain(|scenario, _| scenario.days_min() <= number);
+            day.near_misses.retain(|scenario, _| scenario.days_min() <= number);
             day.check()?;
             days.push(day);
             start_ns += DAY_NS;
@@ -51,8 +58,6 @@ impl MarketConfig {
 }
 
 /// Returns the UTC date at the time `ts`.
-pub(super) fn date_of(ts: u64) -> CivilDate {
+pub(crate) fn date_of(ts: u64) -> CivilDate {
     CivilDate::from_utc(UnixNanos(ts as i64))
 }
-
-const DAY_NS: u64 = 86_400_000_000_000;

@@ -303,8 +303,13 @@ impl Sim {
     pub(in super::super) fn breaks_off(&mut self, n: u32) -> bool {
         let (planned, world) = (&self.scenes[n as usize], &self.x.world);
         let gate = self.x.gate.as_deref().expect("a market with controls has a gate");
+        let mut books = planned.books.to_vec();
+        if planned.scenario.is_on_all_venues() {
+            let instr = world.instr_of(planned.books[0]);
+            books = (0..world.venues.len()).map(|venue| world.book(venue, instr)).collect();
+        }
         let covered = gate.in_force(self.x.now).any(|control| {
-            planned.books.iter().any(|&book| control.scope.covers_book(world, book))
+            books.iter().any(|&book| control.scope.covers_book(world, book))
                 && planned.cast.clone().any(|member| control.scope.covers_member(world, member))
         });
         if covered {

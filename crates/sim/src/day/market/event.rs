@@ -179,12 +179,12 @@ pub struct CommMessage {
 /// An entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEntry {
-    /// A desk may not deal in an instrument today.
+    /// A party may not deal in an instrument.
     Restricted {
         /// Number of the instrument.
         instr: InstrumentId,
-        /// Index of the desk.
-        desk: u32,
+        /// The party.
+        party: ListedParty,
         /// From and to, nanoseconds since the epoch.
         span: (u64, u64),
     },
@@ -208,6 +208,26 @@ pub enum ListEntry {
         /// From and to, nanoseconds since the epoch.
         span: (u64, u64),
     },
+    /// A party is under sanctions.
+    Sanctioned {
+        /// Id of the party's name in [`unitape_model::NameKind::Owner`].
+        party: u32,
+        /// From when, nanoseconds since the epoch.
+        from: u64,
+        /// Until when; `None` for an entry without an end.
+        to: Option<u64>,
+    },
+}
+
+/// The party of a restriction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedParty {
+    /// A desk by its index.
+    Desk(u32),
+    /// The account of a member.
+    Account(u32),
+    /// The trader of a member.
+    Trader(u32),
 }
 
 /// A link between two owners, which belong to different groups and remain in them.

@@ -12,8 +12,9 @@ use super::super::names;
 use super::super::world::SimulatedMarket;
 use super::config::date_of;
 use super::event::{
-    CashStatement, CommMessage, ListEntry, MarketEvent, MarketEventBody, NewsRevision, ShortMark,
+    CashStatement, CommMessage, ListEntry, ListedParty, MarketEvent, MarketEventBody, NewsRevision, ShortMark,
 };
+use super::lexicon::{FIRING, MISSING};
 use super::{ControlRequest, Market};
 
 /// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`SimulatedMarket::names`]; the ordinal is
@@ -162,20 +163,24 @@ fn comm(market: &Market, message: &CommMessage, e: &mut FrameFieldSetter<'_>) {
     let senders = market.ids.senders;
     let [first, second] = message.to.map(|member| (senders + member).to_le_bytes());
     let to = [first, second].concat();
-    e.id(EventField::MsgId, &names::lettered::<9>(b'K', message.number, 10));
+    e.id(EventField::MsgId, &names::comm_bytes(message.number));
     e.text(EventField::Channel, if message.number.is_multiple_of(3) { "email" } else { "chat" });
     e.sym(EventField::From, senders + message.from);
     let to = if first == second { &to[..4] } else { &to[..] };
     e.set(EventField::To, EventValue::Syms(NameKind::Name, to));
     let symbol = message.instr.map(|instr| market.world().instruments[instr.index()].symbol.as_str());
-    let text = COMM_TEXTS[usize::from(message.text)];
+    let number = usize::from(message.text);
+    let text = match number.checked_sub(COMM_TEXTS.len()) {
+        None => COMM_TEXTS[number],
+        Some(number) => FIRING.get(number).copied().unwrap_or_else(|| MISSING[number - FIRING.len()].0),
+    };
     match symbol {
         Some(symbol) => e.text(EventField::Text, &format!("{symbol}: {text}")),
         None => e.text(EventField::Text, text),
     }
     message.instr.into_iter().for_each(|instr| instruments(instr, e));
     if let Some(number) = message.reply_to {
-        e.id(EventField::ReplyTo, &names::lettered::<9>(b'K', number, 10));
+        e.id(EventField::ReplyTo, &names::comm_bytes(number));
     }
     if message.changed {
         e.set(EventField::Changed, EventValue::Bool(true));
@@ -185,19 +190,30 @@ fn comm(market: &Market, message: &CommMessage, e: &mut FrameFieldSetter<'_>) {
 fn list(market: &Market, entry: &ListEntry, e: &mut FrameFieldSetter<'_>) {
     let [restricted, insider, watch] = market.ids.lists;
     let (name, instr, from, to) = match *entry {
-        ListEntry::Restricted { instr, span, .. } => (restricted, instr, span.0, Some(span.1)),
-        ListEntry::Insider { instr, from, .. } => (insider, instr, from, None),
-        ListEntry::Watch { instr, span, .. } => (watch, instr, span.0, Some(span.1)),
+        ListEntry::Restricted { instr, span, .. } => (restricted, Some(instr), span.0, Some(span.1)),
+        ListEntry::Insider { instr, from, .. } => (insider, Some(instr), from, None),
+        ListEntry::Watch { instr, span, .. } => (watch, Some(instr), span.0, Some(span.1)),
+        ListEntry::Sanctioned { from, to, .. } => {
+            let names = market.world().names();
+            (names.get(NameKind::Name, b"sanctions").expect("the name was added"), None, from, to)
+        }
     };
     e.sym(EventField::Name, name);
-    e.instrument(instr);
+    instr.into_iter().for_each(|instr| e.instrument(instr));
     let nanos = |ts: u64| EventValue::Nanos(UnixNanos(ts as i64));
     e.set(EventField::From, nanos(from));
     to.into_iter().for_each(|to| e.set(EventField::To, nanos(to)));
     match *entry {
-        ListEntry::Restricted { desk, .. } => e.sym(EventField::Desk, desk + 1),
+        ListEntry::Restricted { party: ListedParty::Desk(desk), .. } => e.sym(EventField::Desk, desk + 1),
+        ListEntry::Restricted { party: ListedParty::Account(member), .. } => {
+            e.sym(EventField::Acct, member + 1)
+        }
+        ListEntry::Restricted { party: ListedParty::Trader(member), .. } => {
+            e.sym(EventField::Trader, member + 1)
+        }
         ListEntry::Watch { firm, .. } => e.sym(EventField::Firm, firm + 1),
-        ListEntry::Insider { owner, director, .. } => {
+        ListEntry::Sanctioned { party, .. } => e.sym(EventField::Party, party),
+        ListEntry::Insider { instr, owner, director, .. } => {
             e.sym(EventField::Party, owner + 1);
             e.text(EventField::Role, if director { "director" } else { "adviser" });
             let issuer = issuer(&market.world().instruments[instr.index()].symbol);
@@ -279,7 +295,7 @@ fn class(id: u64) -> &'static str {
     ["earnings", "guidance", "analyst"][(id % 3) as usize]
 }
 
-/// The number of texts that a message may have.
+/// The number of texts that a message of the background may have. The texts of scenes follow them.
 pub(super) const TEXTS: u64 = COMM_TEXTS.len() as u64;
 const COMM_TEXTS: [&str; 8] = [
     "where are you on this one?",

@@ -44,16 +44,18 @@ mod event;
 mod frames;
 mod index;
 mod levels;
+mod lexicon;
 mod national;
 mod opening;
 mod shorts;
 mod truth;
 
 pub use config::MarketConfig;
+pub(crate) use config::date_of;
 pub(crate) use control::RequestGate;
 pub use control::{ControlAction, ControlRequest, RefusedRequests};
 pub use event::{
-    CashEntry, CashStatement, CommMessage, LevelAction, ListEntry, MarketEvent, MarketEventBody,
+    CashEntry, CashStatement, CommMessage, LevelAction, ListEntry, ListedParty, MarketEvent, MarketEventBody,
     NewsRevision, OwnerLink, PriceLevel, ShortMark,
 };
 pub use frames::{write_market_frame, write_market_line};
@@ -66,7 +68,7 @@ use unitape_model::{InstrumentId, NameKind, Side};
 use super::config::{S, SimConfig};
 use super::crowd::PricePace;
 use super::event::{DayEvent, DayEventBody, MarketPhase, OrderTicket};
-use super::plan::DayPlan;
+use super::plan::{DayPlan, PlannedMessage};
 use super::rate_limit::MessageRateLimiter;
 use super::truth::{AlertLabel, NearMiss, OrderLife};
 use super::world::SimulatedMarket;
@@ -106,6 +108,8 @@ pub struct Market {
     agenda_made: u64,
     controls: VecDeque<ControlRequest>,
     comms: u64,
+    /// The messages of scenes of this day.
+    messages: Vec<PlannedMessage>,
     last_comm: Option<CommMessage>,
     /// The first events of the day's runs without a gap: their ordinals in the day and in the market.
     runs: Vec<(u64, u64)>,
@@ -121,7 +125,7 @@ pub struct Market {
 struct PlannedDay {
     config: SimConfig,
     plan: DayPlan,
-    structuring: std::ops::Range<usize>,
+    payment_scenes: std::ops::Range<usize>,
 }
 
 /// How far a day is.
@@ -140,6 +144,8 @@ enum AgendaItem {
     /// Composite prices of all instruments.
     ReferencePrices,
     Comm,
+    /// The message of a scene.
+    Message(u32),
     /// The news of this place in the truth is corrected.
     Revision(u32),
 }
@@ -165,20 +171,21 @@ impl Market {
         let mut rng = Rng::new(first.seed);
         let mut world = SimulatedMarket::new(&first, &mut rng);
         // The cast of all days comes first: accounts of payments follow all others.
-        let (mut plans, mut structuring, mut numbered) = (VecDeque::new(), Vec::new(), 0);
+        let (mut plans, mut planned_payments, mut numbered) = (VecDeque::new(), Vec::new(), 0);
         for config in days {
             let plan = DayPlan::lay_out(&config, &mut world, &mut rng, numbered)?;
-            numbered += (plan.scenes.len() + plan.structuring.len()) as u32;
-            let from = structuring.len();
-            structuring.extend_from_slice(&plan.structuring);
-            plans.push_back(PlannedDay { config, plan, structuring: from..structuring.len() });
+            numbered += (plan.scenes.len() + plan.payments.len() + plan.messages.len()) as u32;
+            let from = planned_payments.len();
+            planned_payments.extend_from_slice(&plan.payments);
+            plans.push_back(PlannedDay { config, plan, payment_scenes: from..planned_payments.len() });
         }
-        let payments = PaymentGenerator::new(&first, &structuring, &mut world, &mut rng);
+        let payments = PaymentGenerator::new(&first, &planned_payments, &mut world, &mut rng);
         let ids = MarketNameIds::add(&mut world, first.market);
         let today = plans.pop_front().expect("there is a day at least");
         let salted = |salt: u64| Rng::new(first.seed ^ salt);
-        let PlannedDay { config: day, plan, structuring } = today;
-        let mut sim = Sim::begin(DaySetup { config: day, world, plan, payments, structuring, rng });
+        let PlannedDay { config: day, mut plan, payment_scenes } = today;
+        let messages = std::mem::take(&mut plan.messages);
+        let mut sim = Sim::begin(DaySetup { config: day, world, plan, payments, payment_scenes, rng });
         sim.crowd.pace = PricePace::Days;
         sim.x.gate = Some(Box::new(RequestGate::new(config.reject_one_in, salted(GATE_SALT))));
         let (world, now) = (&sim.x.world, sim.x.now);
@@ -204,6 +211,7 @@ impl Market {
             agenda_made: 0,
             controls: VecDeque::new(),
             comms: 0,
+            messages,
             last_comm: None,
             runs: Vec::new(),
             labels: Vec::new(),
@@ -394,7 +402,10 @@ impl Market {
             }
             _ => {}
         }
-        self.push_event(MarketEventBody::Day { body: *body, short });
+        self.push_event(match *body {
+            DayEventBody::List(entry) => MarketEventBody::List(entry),
+            body => MarketEventBody::Day { body, short },
+        });
     }
 
     fn play(&mut self, item: AgendaItem) {
@@ -407,6 +418,7 @@ impl Market {
                 }
             }
             AgendaItem::Comm => self.talk(),
+            AgendaItem::Message(n) => self.play_message(n as usize),
             AgendaItem::Revision(number) => {
                 let NewsImpact { id: revises, instr, ticks, .. } = self.news[number as usize];
                 self.sim.news += 1;
@@ -447,14 +459,15 @@ impl Market {
         self.bodies.extend(statements.map(|statement| MarketEventBody::Statement(Box::new(statement))));
         self.put_bodies();
         self.end_totals();
-        let Some(PlannedDay { config, plan, structuring }) = self.plans.pop_front() else {
+        let Some(PlannedDay { config, mut plan, payment_scenes }) = self.plans.pop_front() else {
             self.stage = DayStage::Over;
             return;
         };
         for (listed, px) in self.sim.x.world.instruments.iter_mut().zip(&mut self.closing) {
             listed.reference = px.take().unwrap_or(listed.reference);
         }
-        self.sim.begin_day(config, plan, structuring);
+        self.messages = std::mem::take(&mut plan.messages);
+        self.sim.begin_day(config, plan, payment_scenes);
         self.now = self.sim.x.now;
         self.national.begin_day();
         self.agenda.clear();
@@ -549,12 +562,12 @@ impl Sim {
     }
 
     /// Begins another day in the same world, whose instruments have their new references.
-    fn begin_day(&mut self, config: SimConfig, plan: DayPlan, structuring: std::ops::Range<usize>) {
+    fn begin_day(&mut self, config: SimConfig, plan: DayPlan, payment_scenes: std::ops::Range<usize>) {
         self.times = config.times();
         self.x.begin_day(config.start_ns);
         self.crowd.begin_day(&self.x);
         self.governor = MessageRateLimiter::new(self.x.world.members.len());
-        (self.scenes, self.halts, self.structuring) = (plan.scenes, plan.halts, structuring);
+        (self.scenes, self.halts, self.payment_scenes) = (plan.scenes, plan.halts, payment_scenes);
         // Ordinals are counted over all days.
         self.config = SimConfig { events: self.x.seq + config.events, ..config };
         (self.boot, self.requests, self.made) = (0, 0, 0);

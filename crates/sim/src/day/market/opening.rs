@@ -3,7 +3,8 @@
 use unitape_model::{InstrumentId, NameKind, Side};
 
 use super::super::config::S;
-use super::event::{ListEntry, MarketEventBody, OwnerLink};
+use super::super::scenes::Scenario;
+use super::event::{ListEntry, ListedParty, MarketEventBody, OwnerLink};
 use super::{AgendaItem, Market};
 
 /// Instruments that an owner may hold from the first day on.
@@ -60,6 +61,10 @@ impl Market {
             let ts = times.open + self.rng.below(times.closing_call - times.open);
             self.plan(ts, AgendaItem::Comm);
         }
+        for n in 0..self.messages.len() {
+            let ts = times.open + self.rng.below(times.closing_call - times.open);
+            self.plan(ts, AgendaItem::Message(n as u32));
+        }
     }
 
     /// Lists a restriction, an insider and a watch.
@@ -74,12 +79,23 @@ impl Market {
         let from = self.now.saturating_sub(MONTH_NS);
         let issuer = super::frames::issuer(&world.instruments[insider_instr.index()].symbol);
         world.name(NameKind::Name, &issuer);
-        let entries = [
-            ListEntry::Restricted { instr: restricted, desk, span },
-            ListEntry::Insider { instr: insider_instr, owner, director, from },
-            ListEntry::Watch { instr: watched, firm, span },
-        ];
+        let restricted = self.unscripted(restricted);
+        let restricted =
+            restricted.map(|instr| ListEntry::Restricted { instr, party: ListedParty::Desk(desk), span });
+        let insider = ListEntry::Insider { instr: insider_instr, owner, director, from };
+        let watched = self.unscripted(watched).map(|instr| ListEntry::Watch { instr, firm, span });
+        let entries = restricted.into_iter().chain([insider]).chain(watched);
         self.bodies.extend(entries.map(MarketEventBody::List));
+    }
+
+    /// Returns an instrument without a scene of `restricted_list` today: the given one or the next.
+    fn unscripted(&self, instr: InstrumentId) -> Option<InstrumentId> {
+        let (sim, count) = (&self.sim, self.closing.len() as u32);
+        let is_free = |instr: &InstrumentId| {
+            let is_there = |book: u32| sim.x.world.instr_of(book) == *instr;
+            !sim.scenes.iter().any(|s| s.scenario == Scenario::RestrictedList && is_there(s.books[0]))
+        };
+        (0..count).map(|n| InstrumentId((instr.0 + n) % count)).find(is_free)
     }
 
     /// Links some owners of different groups that share an address or a desk.

@@ -120,17 +120,16 @@ impl Market {
         if refused != RefusedRequests::default() {
             line(out, "refused", &refused)?;
         }
-        let text = |id: u64| String::from_utf8_lossy(&names::news_bytes(id)).into_owned();
         for news in &self.news {
             let listed = &world.instruments[news.instr.index()];
             let body = NewsTruthLine {
-                news_id: text(news.id),
+                news_id: names::news_text(news.id),
                 instr: &listed.isin,
                 ts: news.ts,
                 seq: news.seq,
                 ticks: news.ticks,
                 impact: names::decimal(listed.nano(news.ticks)),
-                revises: news.revises.map(text),
+                revises: news.revises.map(names::news_text),
             };
             line(out, "news", &body)?;
         }

@@ -10,15 +10,18 @@ mod cross_venue_layering;
 mod excessive_bid;
 mod fat_finger;
 mod front_running;
+mod insider_news;
 mod layering;
 mod messages;
 mod momentum_ignition;
 mod off_market_trade;
 mod painting_tape;
+mod payment_script;
 mod payments;
 mod ping_orders;
 mod prearranged;
 mod price_spike;
+mod restricted_list;
 mod runaway;
 mod script;
 mod short_sale;
@@ -31,9 +34,10 @@ mod trade_through;
 mod volume_spike;
 mod wash;
 
-pub(crate) use payments::StructuringScene;
+pub(crate) use payment_script::{PaymentAction, PaymentScene, PlannedPayments, Transfer};
 pub(crate) use stage::{PendingLabel, SceneContext};
 
+use super::config::WINDOW_NS;
 use super::world::SimulatedMarket;
 use crate::rng::Rng;
 
@@ -66,11 +70,18 @@ pub enum Scenario {
     TradeThrough,
     PriceSpike,
     VolumeSpike,
+    PaymentsPassthrough,
+    PaymentsSanctions,
+    PaymentsVelocity,
+    PaymentsRound,
+    RestrictedList,
+    InsiderNews,
+    CommsLexicon,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 25] = [
+    pub const ALL: [Scenario; 32] = [
         Scenario::Spoofing,
         Scenario::Layering,
         Scenario::WashTrade,
@@ -96,6 +107,13 @@ impl Scenario {
         Scenario::TradeThrough,
         Scenario::PriceSpike,
         Scenario::VolumeSpike,
+        Scenario::PaymentsPassthrough,
+        Scenario::PaymentsSanctions,
+        Scenario::PaymentsVelocity,
+        Scenario::PaymentsRound,
+        Scenario::RestrictedList,
+        Scenario::InsiderNews,
+        Scenario::CommsLexicon,
     ];
 
     /// The scenarios of a simple day. A market of several days can have all.
@@ -110,9 +128,14 @@ impl Scenario {
         Scenario::PaymentsStructuring,
     ];
 
-    /// Returns the scenarios that a market of several days with this many venues can have.
-    pub fn of_market(venues: usize) -> impl Iterator<Item = Scenario> {
-        Self::ALL.into_iter().filter(move |scenario| scenario.venues_min() <= venues)
+    /// Returns the scenarios that a market with this many venues, this many days and days of this length can have.
+    pub fn of_market(venues: usize, days: u32, span_ns: u64) -> impl Iterator<Item = Scenario> {
+        let is_possible = move |scenario: &Scenario| {
+            scenario.venues_min() <= venues
+                && scenario.days_min() <= days
+                && scenario.span_min_ns() <= span_ns
+        };
+        Self::ALL.into_iter().filter(is_possible)
     }
 
     /// Returns whether the labels of a market of several days are complete for the scenario. The background may trigger
@@ -134,12 +157,49 @@ impl Scenario {
                 | Scenario::TradeThrough
                 | Scenario::PriceSpike
                 | Scenario::VolumeSpike
+                | Scenario::PaymentsPassthrough
+                | Scenario::PaymentsVelocity
+                | Scenario::RestrictedList
+                | Scenario::InsiderNews
         )
     }
 
     /// Returns how many venues a scene needs.
     pub const fn venues_min(self) -> usize {
         if matches!(self, Scenario::CrossVenueLayering | Scenario::TradeThrough) { 2 } else { 1 }
+    }
+
+    /// Returns whether a scene has the books of its instrument on all venues to itself.
+    pub(crate) const fn is_on_all_venues(self) -> bool {
+        matches!(self, Scenario::StopHunting | Scenario::TradeThrough)
+    }
+
+    /// Returns on which day of a market the first scene can be. The watch compares some payments with those of earlier
+    /// days.
+    pub const fn days_min(self) -> u32 {
+        if matches!(self, Scenario::PaymentsVelocity) { 2 } else { 1 }
+    }
+
+    /// Returns how long a day a scene needs, nanoseconds.
+    pub(crate) const fn span_min_ns(self) -> u64 {
+        match self {
+            Scenario::MarkingClose => 2 * WINDOW_NS,
+            Scenario::PaymentsPassthrough => payments::PASSTHROUGH_NS + 60 * S,
+            Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS + 1_000 * S,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether the scenes are scripts of payments.
+    pub(crate) const fn is_of_payments(self) -> bool {
+        matches!(
+            self,
+            Scenario::PaymentsStructuring
+                | Scenario::PaymentsPassthrough
+                | Scenario::PaymentsSanctions
+                | Scenario::PaymentsVelocity
+                | Scenario::PaymentsRound
+        )
     }
 
     /// Returns whether a day has room for one scene of the scenario in an instrument.
@@ -180,6 +240,13 @@ impl Scenario {
             Scenario::TradeThrough => "trade_through",
             Scenario::PriceSpike => "price_spike",
             Scenario::VolumeSpike => "volume_spike",
+            Scenario::PaymentsPassthrough => "payments_passthrough",
+            Scenario::PaymentsSanctions => "payments_sanctions",
+            Scenario::PaymentsVelocity => "payments_velocity",
+            Scenario::PaymentsRound => "payments_round",
+            Scenario::RestrictedList => "restricted_list",
+            Scenario::InsiderNews => "insider_news",
+            Scenario::CommsLexicon => "comms_lexicon",
         }
     }
 
@@ -206,7 +273,10 @@ impl Scenario {
             Scenario::StopHunting => 205 * S,
             Scenario::PriceSpike => 440 * S,
             Scenario::VolumeSpike => 185 * S,
-            Scenario::MarkingClose | Scenario::PaymentsStructuring => 0, // they have times of their own
+            // The window before the close is for others.
+            Scenario::InsiderNews => insider_news::LONGEST_NS + WINDOW_NS,
+            Scenario::MarkingClose => 0, // it has times of its own
+            _ if self.is_of_payments() => 0,
             _ => 25 * S,
         }
     }
@@ -254,7 +324,7 @@ pub(crate) fn make(
         Scenario::VolumeSpike => {
             Box::new(volume_spike::VolumeSpikeScene::new(miss, n, placement, world, rng))
         }
-        _ => panic!("payments are planted by the payments"),
+        _ => panic!("payments and messages have no book"),
     }
 }
 
@@ -277,6 +347,8 @@ fn script_of(scenario: Scenario) -> Option<&'static script::SceneDefinition> {
         Scenario::StopHunting => &stop_hunting::DEFINITION,
         Scenario::TradeThrough => &trade_through::DEFINITION,
         Scenario::PriceSpike => &price_spike::DEFINITION,
+        Scenario::RestrictedList => &restricted_list::DEFINITION,
+        Scenario::InsiderNews => &insider_news::DEFINITION,
         _ => return None,
     })
 }

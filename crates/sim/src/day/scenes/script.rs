@@ -18,6 +18,7 @@ pub(crate) use player::ScriptedScene;
 
 use super::super::event::TimeInForce;
 use super::super::world::{ListedInstrument, SimulatedMarket};
+use super::restricted_list::ScriptRestriction;
 use super::stage::{SceneParticipants, sign};
 use super::{MS, Scenario};
 use crate::rng::Rng;
@@ -56,6 +57,8 @@ pub(crate) enum KeyPart {
     Firm,
     /// The client order.
     Coid,
+    /// The last news of the scene.
+    News,
 }
 
 /// The members of a scripted scene.
@@ -142,8 +145,6 @@ pub(crate) struct Script {
     pub walls: [i64; 2],
     /// The scene cannot be played here.
     pub is_abandoned: bool,
-    /// The scene has the books of its instrument on all venues to itself, and they have one middle.
-    pub is_alone: bool,
     steps: Vec<Step>,
     orders: usize,
     clock_ns: u64,
@@ -176,6 +177,9 @@ enum Action {
     Reference {
         px: i64,
     },
+    Restrict(ScriptRestriction),
+    /// News by its ticks, on the lead's side.
+    News(i64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -214,7 +218,6 @@ impl Script {
             key,
             walls: [6, 6],
             is_abandoned: false,
-            is_alone: false,
             steps: Vec::new(),
             orders: 0,
             clock_ns: 0,
@@ -300,6 +303,16 @@ impl Script {
     /// Cancels an order, which must still rest.
     pub fn cancel(&mut self, order: ScriptOrder) {
         self.push(Action::Cancel(order));
+    }
+
+    /// Forbids the scene's instrument to a party.
+    pub fn restrict(&mut self, restriction: ScriptRestriction) {
+        self.push(Action::Restrict(restriction));
+    }
+
+    /// Brings news that is good for the lead's side by this many ticks.
+    pub fn news(&mut self, ticks: i64) {
+        self.push(Action::News(ticks));
     }
 
     /// Trades once at the middle, so that the last price is near the others again.

@@ -20,6 +20,10 @@ pub(crate) struct SceneContext<'a> {
     pub at_close: &'a mut Vec<(u32, PendingLabel)>,
     /// Price in ticks that the orders of an instrument gather around.
     pub fair: &'a [i64],
+    /// Ticks that the price of an instrument is still to go, since news.
+    pub drift: &'a mut [i64],
+    /// The number of the last news.
+    pub news: &'a mut u64,
     pub pace: PricePace,
     pub next_parent: &'a mut u64,
     pub scene: u32,

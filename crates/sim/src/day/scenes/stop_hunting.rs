@@ -21,7 +21,6 @@ pub(super) const DEFINITION: SceneDefinition = SceneDefinition {
 
 fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
     // Prints of all venues count.
-    script.is_alone = true;
     let stop_px = terms.rng.between(12, 20);
     let last = match script.miss {
         Some(BARRIER) => stop_px - 3,

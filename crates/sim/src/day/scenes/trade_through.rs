@@ -19,7 +19,6 @@ pub(super) const DEFINITION: SceneDefinition = SceneDefinition {
 };
 
 fn write(terms: &mut SceneTerms<'_>, script: &mut Script) {
-    script.is_alone = true;
     let better_px = terms.rng.between(-3, 1);
     let gap = match script.miss {
         Some(EQUAL) => 0,

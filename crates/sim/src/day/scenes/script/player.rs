@@ -29,6 +29,7 @@ pub(crate) struct ScriptedScene {
     client: u64,
     last_lead_oid: u64,
     last_lead_match: u64,
+    last_news: u64,
     first_seq: u64,
 }
 
@@ -74,6 +75,7 @@ impl ScriptedScene {
             client: 0,
             last_lead_oid: 0,
             last_lead_match: 0,
+            last_news: 0,
             first_seq: 0,
         }
     }
@@ -100,7 +102,7 @@ impl ScriptedScene {
         let (side, middle, n, edge) = (self.side, self.middles[0], self.n, self.edge);
         let mut terms = SceneTerms { rng: stage.rng, listed, side, middle, n, edge };
         (self.definition.write)(&mut terms, &mut self.script);
-        if self.script.is_alone {
+        if self.definition.scenario.is_on_all_venues() {
             let world = &stage.x.world;
             let instr = world.instr_of(self.books[0]);
             self.books.dedup();
@@ -152,7 +154,7 @@ impl ScriptedScene {
         }
     }
 
-    fn act(&mut self, stage: &mut SceneContext<'_>, number: usize) {
+    fn act(&mut self, stage: &mut SceneContext<'_>, number: usize, start_ts: u64) {
         let Step { book, action, ref labels, .. } = self.script.steps[number];
         let (labels, venue_book) = (labels.clone(), self.books[book]);
         let mut before = stage.x.out.len();
@@ -189,6 +191,19 @@ impl ScriptedScene {
                 stage.x.amend(order.slot, self.px(book, px), qty);
             }
             Action::Cancel(order) => _ = stage.cancel(self.orders[order.0]),
+            Action::Restrict(restriction) => {
+                let member = self.member(restriction.role, self.side);
+                let entry = restriction.entry(&stage.x.world, venue_book, member, start_ts);
+                stage.x.emit(DayEventBody::List(entry));
+            }
+            Action::News(ticks) => {
+                let instr = stage.x.world.instr_of(venue_book);
+                let ticks = sign(self.side) * ticks;
+                *stage.news += 1;
+                self.last_news = *stage.news;
+                stage.drift[instr.index()] += ticks;
+                stage.x.emit(DayEventBody::News { id: self.last_news, instr, good: ticks > 0, ticks });
+            }
             Action::Receive { qty } => {
                 *stage.next_parent += 1;
                 self.client = *stage.next_parent;
@@ -266,6 +281,7 @@ impl ScriptedScene {
             KeyPart::Venue => ("venue", world.venue_name(book).to_owned()),
             KeyPart::Instr => ("instr", world.isin(book).to_owned()),
             KeyPart::Side => ("side", self.side.letter().to_owned()),
+            KeyPart::News => ("news_id", names::news_text(self.last_news)),
             KeyPart::Oid => ("oid", names::oid_text(oid)),
             KeyPart::MatchId => ("match_id", names::match_text(match_id)),
             KeyPart::Firm => ("firm", world.firm_name(lead).to_owned()),
@@ -311,7 +327,7 @@ impl Scene for ScriptedScene {
                 if number == 0 {
                     self.first_seq = stage.next_seq();
                 }
-                self.act(stage, number);
+                self.act(stage, number, start);
                 self.stage = ScriptStage::Acts(number + 1, start);
                 match self.script.steps.get(number + 1) {
                     Some(step) => Some(start + step.after_ns),
