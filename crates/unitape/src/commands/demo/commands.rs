@@ -16,23 +16,16 @@ use std::time::Duration;
 pub const COMMANDS: [(&str, &str); 31] = [
     (
         "market",
-        "generate market --out feeds/market --seed 20111124 --events {events} --instruments 20 --start {start} \
-         --minutes {minutes} --plant spoofing=3,order_to_trade_ratio=3,wash_trade=3 \
-         --near-miss spoofing=2,order_to_trade_ratio=2,wash_trade=2 --payments 200 --json",
+        "generate market --full --out feeds/market --seed 20111124 --events {events} --instruments 40 --start {start} \
+         --minutes {minutes} --plant {planted} --near-miss {near_misses} --payments 200 --json",
     ),
     (
         "banks",
         "generate banks --seed 7 --pairs 8 --events 4000 --out banks/banks.jsonl --truth banks/truth.jsonl --json",
     ),
     ("consolidate", "consolidate feeds/feeds.toml --tape tape --json"),
-    (
-        "watch",
-        "watch run tape --alerts alerts --scenario spoofing --scenario order_to_trade_ratio --scenario wash_trade --until-end --json",
-    ),
-    (
-        "replay",
-        "watch replay tape --scenario spoofing --scenario order_to_trade_ratio --scenario wash_trade --json",
-    ),
+    ("watch", "watch run tape --alerts alerts {scenarios} --until-end --json"),
+    ("replay", "watch replay tape {scenarios} --json"),
     ("handler", "handler feeds/depth.pcap --config feeds/depth.toml --depth 1000 --stats --json"),
     ("books", "book show tape --venue XBOX --basis levels --depth 1000 --json"),
     ("best", "book bbo tape --venue XBOX --json"),

@@ -71,6 +71,20 @@ const SAMPLES: [SampleFeed; 3] = [
 pub const SAMPLE_TITLES: &str = "Johannesburg's index feed, FIX 5.0, 24 November 2011; New York's Daily TAQ \
     quotes, fixed-width, 6 February 2014; a bank's transfers and statements, SWIFT MT103 and MT940, 2017 to 2020";
 
+/// The scenarios that the watch looks for. The background of the feeds triggers none of them.
+const SCENARIOS: [&str; 10] = [
+    "spoofing",
+    "layering",
+    "wash_trade",
+    "order_to_trade_ratio",
+    "quote_stuffing",
+    "cross_venue_layering",
+    "collusive_spoofing",
+    "payments_structuring",
+    "payments_sanctions",
+    "comms_lexicon",
+];
+
 /// The configuration of `unitape consolidate`.
 const CONFIG: &str = r#"feed = [
   { name = "jse", format = "fix", mapping = "jse-fix50-indices", files = ["jse.fix"] },
@@ -132,6 +146,10 @@ pub fn write(
     commands.set("events", seconds * EVENTS_PER_SECOND);
     commands.set("start", START_NS);
     commands.set("minutes", SPAN_NS / 60_000_000_000);
+    let scenes = |count: u32| SCENARIOS.map(|id| format!("{id}={count}")).join(",");
+    commands.set("planted", scenes(2));
+    commands.set("near_misses", scenes(1));
+    commands.set("scenarios", SCENARIOS.map(|id| format!("--scenario {id}")).join(" "));
     commands.run(&["market", "banks"])?;
     let made_day = commands.last("market")?;
     let path = demo_dir.path("feeds/market/truth.jsonl");
